@@ -1,0 +1,1 @@
+"""Question-pair matching for Tianchi 231776: a staged, resumable competition solution."""

@@ -1,0 +1,159 @@
+"""The typed configuration: a profile (profiles/*.yaml) fills it, key=value overrides it."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from .errors import UserError
+
+PROFILES = Path(__file__).parent / "profiles"
+
+
+class Settings(BaseModel):
+    """Base of all sections: immutable, and an unknown key is an error, not a silent typo."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DataConfig(Settings):
+    """Where the competition files are, and what dev is used for."""
+
+    dir: Path = Path("data/raw")
+    mirror: bool = True  # may the public mirror be asked when `dir` is empty?
+    use_dev: Literal["holdout", "train"] = "holdout"
+    external: Path | None = None  # labelled pairs added to every fold's training part
+
+
+class SplitConfig(Settings):
+    """Folds over connected components of the question graph."""
+
+    folds: int = Field(3, ge=2)
+    seed: int = 2020
+
+
+class AugmentConfig(Settings):
+    """Augmentation of a fold's training part. Ratios are relative to its original pairs."""
+
+    swap: float = Field(0.5, ge=0, le=1)  # chance that the cross-encoder sees a pair reversed
+    closure: float = Field(0.0, ge=0)  # pairs added by transitive closure
+    entity: float = Field(0.0, ge=0)  # pairs copied with another disease or drug
+    seed: int = 2020
+
+
+class AdversarialConfig(Settings):
+    """Perturbation of the word embeddings: FGM (Miyato 2017) or PGD (Madry 2018)."""
+
+    method: Literal["none", "fgm", "pgd"] = "none"
+    epsilon: float = Field(1.0, gt=0)  # radius of the ball, in the embedding's own units
+    step_size: float = Field(0.3, gt=0)  # PGD only
+    steps: int = Field(3, ge=1)  # PGD only
+
+
+class TrainingConfig(Settings):
+    """One member's optimisation."""
+
+    epochs: int = Field(3, ge=1)
+    batch_pairs: int = Field(64, ge=2)
+    accumulation: int = Field(1, ge=1)
+    encoder_lr: float = Field(2e-4, gt=0)
+    head_lr: float = Field(1e-3, gt=0)
+    layer_decay: float = Field(1.0, gt=0, le=1)  # learning rate factor per layer, top to bottom
+    weight_decay: float = Field(0.01, ge=0)
+    warmup: float = Field(0.1, ge=0, lt=1)  # share of the steps
+    label_smoothing: float = Field(0.05, ge=0, lt=0.5)
+    clip_norm: float = Field(1.0, gt=0)
+    dropout: float = Field(0.1, ge=0, lt=1)
+    precision: Literal["auto", "bf16", "fp32"] = "auto"
+    gradient_checkpointing: bool = False
+    adversarial: AdversarialConfig = AdversarialConfig()
+
+
+class MemberConfig(Settings):
+    """One model of the ensemble."""
+
+    architecture: Literal["siamese", "cross"]
+    encoder: str  # "e5-small-zh" (embedded), "tiny", a local directory, or a hub name
+    pooling: Literal["mean", "cls", "max"] = "mean"
+    features: tuple[Literal["u", "v", "|u-v|", "u*v"], ...] = ("u", "v", "|u-v|")  # siamese
+    max_length: int = Field(64, ge=8)  # tokens per question
+    seed: int = 2020
+    training: TrainingConfig = TrainingConfig()
+
+
+class TuneConfig(Settings):
+    """Optuna's search for member weights and threshold."""
+
+    trials: int = Field(200, ge=1)
+    seed: int = 2020
+
+
+class OptunaConfig(Settings):
+    """Where the study lives; any Optuna storage URL, so that machines can share it."""
+
+    storage: str | None = None  # None: SQLite in the work directory
+
+
+class PathsConfig(Settings):
+    """Folders that a run writes to."""
+
+    work: Path = Path("data/work")
+    pretrained: Path = Path("data/pretrained")
+    submissions: Path = Path("submissions")
+
+
+class Config(Settings):
+    """Everything a run depends on."""
+
+    profile: str
+    data: DataConfig = DataConfig()
+    split: SplitConfig = SplitConfig()
+    augment: AugmentConfig = AugmentConfig()
+    members: dict[str, MemberConfig] = Field(min_length=1)
+    tune: TuneConfig = TuneConfig()
+    optuna: OptunaConfig = OptunaConfig()
+    paths: PathsConfig = PathsConfig()
+
+
+def load_config(profile: str, overrides: list[str] | None = None) -> Config:
+    """Fill the configuration from `profiles/<profile>.yaml` and `key=value` overrides.
+
+    The `training` section at the top of a profile is the default of every member's own.
+
+    Raises:
+        UserError: unknown profile, unknown key, or a value outside its range.
+    """
+    path = PROFILES / f"{profile}.yaml"
+    if not path.is_file():
+        known = ", ".join(sorted(p.stem for p in PROFILES.glob("*.yaml")))
+        raise UserError(f"There is no profile '{profile}'. Choose one of: {known}.")
+    for override in overrides or []:
+        if "=" not in override:
+            raise UserError(f"'{override}' is not a setting. Write it as key=value.")
+    try:
+        merged = OmegaConf.merge(OmegaConf.load(path), OmegaConf.from_dotlist(overrides or []))
+        content: dict[str, Any] = OmegaConf.to_container(merged, resolve=True)  # type: ignore
+    except OmegaConfBaseException as error:
+        raise UserError(f"The settings cannot be read: {error}") from error
+    shared = content.pop("training", {})
+    for name, member in content.get("members", {}).items():
+        if not isinstance(member, dict):
+            raise UserError(f"members.{name} must be a section of settings, not '{member}'.")
+        member["training"] = OmegaConf.to_container(
+            OmegaConf.merge(shared, member.get("training", {}))
+        )
+    try:
+        return Config(profile=profile, **content)
+    except ValidationError as error:
+        raise UserError(_explain(error)) from error
+
+
+def _explain(error: ValidationError) -> str:
+    """Pydantic's findings, one line each, in the words of a `key=value` user."""
+    lines = ["The settings are not valid:"]
+    for finding in error.errors():
+        key = ".".join(str(part) for part in finding["loc"])
+        lines.append(f"  {key}: {finding['msg']} (got {finding['input']!r})")
+    return "\n".join(lines)

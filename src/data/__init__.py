@@ -1,0 +1,1 @@
+"""Pair tables: read, validate, connect, split, augment."""

@@ -1,0 +1,282 @@
+"""Pair tables: find, read, validate and write the competition's CSV files.
+
+A pair frame has exactly the columns `id`, `category`, `query1`, `query2` (str) and `label`
+(int64; -1 = unlabelled), a default RangeIndex, and the rows in the order of the file.
+"""
+
+import codecs
+import csv
+import io
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from ..errors import UserError
+from ..files import sha256, write_text
+
+COLUMNS = ("id", "category", "query1", "query2", "label")
+UNLABELLED = -1
+
+_SYNONYMS = {"question1": "query1", "question2": "query2"}
+_ROLES = ("train", "dev", "test")
+# The competition's own names end in a date; browsers add " (1)" to a repeated download.
+_FILE_NAME = re.compile(r"(train|dev|test)(\.example)?(_20200228)?( ?\(\d+\))?\.csv")
+
+
+@dataclass(frozen=True)
+class PairTable:
+    """A validated pair frame, the file it came from, and how many rows had no label."""
+
+    frame: pd.DataFrame
+    path: Path
+    unlabelled_dropped: int
+
+
+class TrainFileMissing(UserError):
+    """The data directory has no training file, so another source may be tried."""
+
+
+def find_data(directory: Path) -> dict[str, Path]:
+    """The files of `directory` by role: "train", and "dev" and "test" where they exist.
+
+    Recognised are train.csv, dev.csv, test.csv and the names under which the competition's
+    files circulate, such as `train_20200228 (1).csv` and `test.example_20200228.csv`.
+
+    Raises:
+        TrainFileMissing: there is no training file, or no such directory.
+        UserError: two files of one role differ, or a directory has the name of a file.
+    """
+    if directory.is_file():
+        raise UserError(f"{directory}: this is a file. Name the directory that holds train.csv.")
+    names = sorted(path.name for path in directory.iterdir()) if directory.is_dir() else []
+    found: dict[str, Path] = {}
+    for role in _ROLES:
+        matches = [_FILE_NAME.fullmatch(name) for name in names]
+        candidates = [directory / m[0] for m in matches if m and m[1] == role]
+        for path in candidates:
+            if path.is_dir():
+                raise UserError(f"{path}: a directory stands in place of a file. Remove it.")
+        # The plain name comes first, so that it is the one that messages and hashes mention.
+        candidates.sort(key=lambda path: (path.name != f"{role}.csv", path.name))
+        for other in candidates[1:]:
+            if sha256(other) != sha256(candidates[0]):
+                raise UserError(
+                    f"{directory}: both '{candidates[0].name}' and '{other.name}' could be the "
+                    f"{role} file, and they differ. Keep one of them."
+                )
+        if candidates:
+            found[role] = candidates[0]
+    if "train" not in found:
+        tables = [f"'{name}'" for name in names if name.endswith(".csv")]
+        contents = f"its CSV files are {', '.join(tables[:5])}" if tables else "it has no CSV file"
+        state = contents if directory.is_dir() else "it does not exist"
+        raise TrainFileMissing(
+            f"{directory}: no training file here ({state}). "
+            "Put train.csv there, or name another directory with data.dir=."
+        )
+    return found
+
+
+def read_pairs(path: Path, *, labelled: bool) -> PairTable:
+    """Read and validate a pair table.
+
+    UTF-8 (with or without BOM), GB18030 and UTF-16 with BOM; any line ends; columns in any
+    order, further ones ignored; `question1`/`question2` for `query1`/`query2`. Header names and
+    labels are NFKC-normalised (`１` is 1). Questions, ids and categories stay verbatim. A missing
+    `category` is "", a missing `id` the row's number in the returned frame, from "0".
+
+    Args:
+        labelled: True (train, dev): rows whose label is empty, -1 or NaN are dropped and counted.
+            False (test): labels are optional, and every row is kept.
+
+    Raises:
+        UserError: the file cannot be read as such a table; names file, line and column.
+    """
+    rows = list(_records(_decode(_read_bytes(path), path), path))
+    # Spreadsheets leave lines of bare commas under a table.
+    while len(rows) > 1 and not any(field.strip() for field in rows[-1][1]):
+        rows.pop()
+    if not rows:
+        raise UserError(f"{path}: the file is empty. It needs a header such as {_header()}.")
+    header_line, header = rows.pop(0)
+    place = _find_columns(header, header_line, path, labelled)
+
+    columns: dict[str, list[str | int]] = {name: [] for name in COLUMNS}
+    line_of_id: dict[str, int] = {}
+    dropped = 0
+    for line, fields in rows:
+        if len(fields) != len(header):
+            raise UserError(
+                f"{path}, line {line}: {len(fields)} fields where the header has {len(header)}. "
+                'Put a question that contains a comma in double quotes ("...").'
+            )
+        row: dict[str, str | int] = {name: fields[index] for name, index in place.items()}
+        for name in ("query1", "query2"):
+            if not fields[place[name]].strip():
+                raise UserError(
+                    f"{path}, line {line}, column {header[place[name]]}: the question is empty. "
+                    "Fill it in or remove the row."
+                )
+        if "id" in place:
+            _check_id(fields[place["id"]], line, line_of_id, path)
+        row["label"] = UNLABELLED
+        if "label" in place:
+            row["label"] = _parse_label(fields[place["label"]], line, path)
+        if labelled and row["label"] == UNLABELLED:
+            dropped += 1
+            continue
+        row.setdefault("id", str(len(columns["id"])))
+        row.setdefault("category", "")
+        for name in COLUMNS:
+            columns[name].append(row[name])
+    if not columns["id"]:
+        missing = f"none of its {dropped} rows has a label" if dropped else "it has no rows"
+        raise UserError(f"{path}: {missing}. Use a file with at least one pair.")
+    frame = pd.DataFrame(columns).astype({"label": "int64"})
+    return PairTable(frame, path, dropped)
+
+
+def write_pairs(frame: pd.DataFrame, path: Path) -> None:
+    """Write a pair frame as CSV, atomically: UTF-8, LF, the columns in their fixed order."""
+    # With "\n" as terminator Python 3.11's writer leaves "\r" unquoted, which a reader would take
+    # for a line end. So its own terminator "\r\n" is kept in force and exchanged row by row.
+    lines = []
+    for row in [COLUMNS, *frame[list(COLUMNS)].itertuples(index=False)]:
+        buffer = io.StringIO(newline="")
+        csv.writer(buffer).writerow(row)
+        lines.append(buffer.getvalue().removesuffix("\r\n") + "\n")
+    write_text(path, "".join(lines))
+
+
+def _header() -> str:
+    return ",".join(COLUMNS)
+
+
+def _read_bytes(path: Path) -> bytes:
+    """The file's bytes, or a UserError that says why there are none."""
+    if path.is_dir():
+        raise UserError(f"{path}: this is a directory. Name the CSV file itself.")
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: there is no such file. Check its name and folder.") from error
+    except OSError as error:
+        raise UserError(f"{path}: the file cannot be read ({error.strerror}).") from error
+
+
+def _decode(raw: bytes, path: Path) -> str:
+    """Text of a CSV file in UTF-8, GB18030 or UTF-16 with BOM; the BOM is taken off."""
+    binary = UserError(
+        f"{path}: this is a binary file (it contains NUL bytes), not CSV. "
+        "A spreadsheet must be saved as 'CSV UTF-8' first."
+    )
+    try:
+        if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            text = raw.decode("utf-16")
+            if "\0" in text:
+                raise binary
+            return text
+        if b"\0" in raw:
+            raise binary
+        try:
+            text = raw.decode("utf-8")
+        except UnicodeDecodeError:
+            # GB18030 gives a meaning to nearly any bytes, so a UTF-8 file with one damaged
+            # character could pass for it and come out as nonsense.
+            if _mostly_utf8(raw):
+                raise
+            text = raw.decode("gb18030")
+        return text.removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        before = raw[: error.start].decode(error.encoding, "replace")
+        line = len(re.split("\r\n|\r|\n", before))
+        raise UserError(
+            f"{path}, line {line}: the text cannot be decoded (byte {error.start + 1} is not "
+            f"{error.encoding.upper()}). Save the file as UTF-8."
+        ) from error
+
+
+def _mostly_utf8(raw: bytes) -> bool:
+    """Do three-byte UTF-8 characters (all Chinese ones are) cover most bytes beyond ASCII?"""
+    beyond_ascii = raw.translate(None, bytes(range(128)))
+    chinese = sum(char >= "\u0800" for char in raw.decode("utf-8", "ignore"))
+    return 2 * 3 * chinese > len(beyond_ascii)
+
+
+def _records(text: str, path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield each record with the number of the file line on which it starts; skip blank lines."""
+    # newline="" splits at LF, CR and CRLF alike and leaves those inside quotes as they are.
+    # strict=True: a quote that is never closed is an error and does not swallow the file's rest.
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    while True:
+        line = reader.line_num + 1
+        try:
+            fields = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise UserError(
+                f"{path}, line {line}: the row that starts here has broken quotes ({error}). "
+                'A question in double quotes must end with one, and "" stands for one inside.'
+            ) from error
+        if len(fields) > 1 or any(field.strip() for field in fields):
+            yield line, fields
+
+
+def _find_columns(header: list[str], line: int, path: Path, labelled: bool) -> dict[str, int]:
+    """Position of each known column in the header."""
+    place: dict[str, int] = {}
+    for index, written in enumerate(header):
+        name = unicodedata.normalize("NFKC", written).strip().lower()
+        name = _SYNONYMS.get(name, name)
+        if name not in COLUMNS:
+            continue
+        if name in place:
+            raise UserError(
+                f"{path}, line {line}: columns '{header[place[name]]}' and '{written}' both mean "
+                f"{name}. Keep one of them."
+            )
+        place[name] = index
+    for name in ("query1", "query2", "label") if labelled else ("query1", "query2"):
+        if name not in place:
+            raise UserError(
+                f"{path}, line {line}: there is no column '{name}' (found: {', '.join(header)}). "
+                f"The first line must name the columns, as in {_header()}."
+            )
+    return place
+
+
+def _check_id(value: str, line: int, line_of_id: dict[str, int], path: Path) -> None:
+    """Remember `value`; raise UserError where it is empty or was seen before."""
+    if not value.strip():
+        raise UserError(
+            f"{path}, line {line}, column id: the id is empty. "
+            "Fill it in, or remove the whole column to number the rows."
+        )
+    if value in line_of_id:
+        raise UserError(
+            f"{path}, line {line}, column id: '{value}' also stands on line {line_of_id[value]}. "
+            "Every row needs an id of its own."
+        )
+    line_of_id[value] = line
+
+
+def _parse_label(written: str, line: int, path: Path) -> int:
+    """0, 1, or -1 for a row without label (empty, -1 or NaN)."""
+    text = unicodedata.normalize("NFKC", written).strip()
+    if not text or text.lower() == "nan":
+        return UNLABELLED
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if value not in (0, 1, UNLABELLED):
+        raise UserError(
+            f"{path}, line {line}, column label: '{written}' is not a label. "
+            "Write 0 or 1, or leave it empty where it is unknown."
+        )
+    return int(value)

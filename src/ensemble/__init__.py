@@ -1,0 +1,1 @@
+"""From member predictions to a submission."""

@@ -1,0 +1,51 @@
+"""Files that are either whole or absent: write to a temporary name, then rename."""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+@contextmanager
+def atomic_path(target: Path) -> Iterator[Path]:
+    """Yield a temporary path beside `target`; on success it is flushed and renamed to `target`.
+
+    When the block raises (a full disk, Ctrl-C), the temporary file is removed and `target`
+    keeps its previous content. After `kill -9` the temporary name stays behind, never a torn
+    `target`; the next write of the same file replaces it.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # The suffix is kept because some writers (numpy, matplotlib) choose the format by it.
+    temporary = target.with_name(f".{target.stem}.partial{target.suffix}")
+    try:
+        yield temporary
+        with open(temporary, "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(target: Path, text: str) -> None:
+    """Write `text` as UTF-8, atomically."""
+    with atomic_path(target) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="")
+
+
+def write_json(target: Path, content: Any) -> None:
+    """Write `content` as indented UTF-8 JSON with a final newline, atomically."""
+    write_text(target, json.dumps(content, ensure_ascii=False, indent=2) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file written by `write_json`."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def sha256(path: Path) -> str:
+    """Hex SHA-256 of a file's bytes."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

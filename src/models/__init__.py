@@ -1,0 +1,1 @@
+"""Encoders and the two architectures built on them."""

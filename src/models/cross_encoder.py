@@ -1,0 +1,105 @@
+"""The cross-encoder: both questions in one sequence, so that every token sees the other question.
+
+The pair's vector joins mean pooling with [CLS]. The order of a pair carries no meaning but the
+network does not know it: in training a pair is reversed at random (swap augmentation), in
+prediction both orders are averaged in logits, so that the answer is symmetric.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedTokenizerBase
+
+from .encoder import Encoder
+from .pooling import pool
+from .tokens import Tokens
+
+
+@dataclass(frozen=True)
+class CrossBatch:
+    """P pairs, one sequence each."""
+
+    sequences: Tokens
+
+    def to(self, device: torch.device) -> "CrossBatch":
+        """The same batch on another device."""
+        return CrossBatch(self.sequences.to(device))
+
+
+class CrossPairs:
+    """The rows of a pair frame, tokenised once in both orders."""
+
+    def __init__(
+        self, frame: pd.DataFrame, tokenizer: PreTrainedTokenizerBase, max_length: int
+    ) -> None:
+        first, second = frame["query1"].tolist(), frame["query2"].tolist()
+        arguments = {
+            "truncation": "longest_first",
+            "max_length": 2 * max_length,
+            "return_token_type_ids": True,
+        }
+        # orders[0] reads query1 first, orders[1] query2 first.
+        self.orders = [
+            tokenizer(first, second, **arguments),
+            tokenizer(second, first, **arguments),
+        ]
+        self.lengths = np.fromiter(map(len, self.orders[0]["input_ids"]), np.int64, len(frame))
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @property
+    def groups(self) -> np.ndarray:
+        """int64[P]: a pair shares no computation with another, so each is its own group."""
+        return np.arange(len(self))
+
+    def collate(self, rows: np.ndarray, reversed_rows: np.ndarray) -> CrossBatch:
+        """The batch of `rows`, each in its own order or, where `reversed_rows`, the other."""
+        ids, types = [], []
+        for row, is_reversed in zip(rows, reversed_rows, strict=True):
+            encoded = self.orders[int(is_reversed)]
+            ids.append(encoded["input_ids"][row])
+            types.append(encoded["token_type_ids"][row])
+        return CrossBatch(Tokens.pack(ids, types))
+
+
+class CrossEncoder(nn.Module):
+    """Encoder over the joined pair, mean pooling and [CLS], MLP head → one logit a pair."""
+
+    def __init__(self, encoder: Encoder, dropout: float) -> None:
+        super().__init__()
+        self.encoder = encoder
+        hidden = encoder.hidden_size
+        self.head = nn.Sequential(
+            nn.Dropout(dropout),
+            nn.Linear(2 * hidden, hidden),
+            nn.Tanh(),
+            nn.Dropout(dropout),
+            nn.Linear(hidden, 1),
+        )
+
+    def forward(self, batch: CrossBatch) -> Tensor:
+        """Logits [P]."""
+        tokens = batch.sequences
+        hidden = self.encoder(tokens)
+        pooled = torch.cat([pool(hidden, tokens, "mean"), pool(hidden, tokens, "cls")], dim=1)
+        return self.head(pooled).squeeze(1)
+
+    @torch.inference_mode()
+    def predict(self, pairs: CrossPairs, batch_size: int = 64) -> np.ndarray:
+        """Logits float64[P], the mean of both orders, encoded in order of length."""
+        self.eval()
+        device = self.encoder.word_embeddings.weight.device
+        order = np.argsort(pairs.lengths, kind="stable")
+        logits = np.empty(len(pairs))
+        for start in range(0, len(order), batch_size):
+            rows = order[start : start + batch_size]
+            both = [
+                self(pairs.collate(rows, np.full(len(rows), flipped)).to(device))
+                for flipped in (False, True)
+            ]
+            logits[rows] = torch.stack(both).double().mean(0).cpu().numpy()
+        return logits

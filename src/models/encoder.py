@@ -1,0 +1,162 @@
+"""Load an encoder by name: the embedded one, a tiny random one, a directory, or the hub."""
+
+from pathlib import Path
+
+import torch
+from filelock import FileLock
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedTokenizerBase
+from transformers.utils import logging as transformers_logging
+
+from ..errors import UserError
+from . import embedded, tiny
+from .tokens import PACKED_ATTENTION, Tokens
+
+EMBEDDED, TINY = "e5-small-zh", "tiny"
+
+transformers_logging.set_verbosity_error()
+transformers_logging.disable_progress_bar()
+
+
+class Encoder(nn.Module):
+    """A transformers encoder that takes packed tokens.
+
+    Architectures whose attention goes through transformers' interface (BERT, RoBERTa, ALBERT,
+    ELECTRA, …) run without padding; others (XLNet) are fed a padded rectangle. The result is
+    the same up to rounding.
+    """
+
+    def __init__(self, backbone: nn.Module) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.packed = bool(getattr(backbone, "_supports_attention_backend", False))
+        if self.packed:
+            backbone.set_attn_implementation(PACKED_ATTENTION)
+        embeddings = getattr(backbone, "embeddings", None)
+        # RoBERTa counts positions from the padding index + 1, BERT from 0.
+        padding = getattr(embeddings, "padding_idx", None)
+        self.first_position = 0 if padding is None else padding + 1
+
+    @property
+    def hidden_size(self) -> int:
+        return self.backbone.config.hidden_size
+
+    @property
+    def word_embeddings(self) -> nn.Embedding:
+        """The table that adversarial training perturbs."""
+        return self.backbone.get_input_embeddings()
+
+    @property
+    def layers(self) -> list[nn.Module]:
+        """Transformer layers from bottom to top (for layer-wise learning rates)."""
+        stacks = (module for module in self.backbone.modules() if isinstance(module, nn.ModuleList))
+        return list(max(stacks, key=len, default=[]))
+
+    def forward(self, tokens: Tokens) -> Tensor:
+        """Token vectors [T, H] of the last layer."""
+        types = {}
+        if getattr(self.backbone.config, "type_vocab_size", 0) > 1:
+            types["token_type_ids"] = tokens.types[None]
+        if self.packed:
+            return self.backbone(
+                input_ids=tokens.ids[None],
+                position_ids=tokens.positions[None] + self.first_position,
+                tokens=tokens,
+                **types,
+            ).last_hidden_state[0]
+        padded = {name: tokens.unfold(values[0]) for name, values in types.items()}
+        padding = self.backbone.config.pad_token_id or 0
+        ids = tokens.unfold(tokens.ids).masked_fill(~tokens.mask, padding)
+        output = self.backbone(input_ids=ids, attention_mask=tokens.mask.long(), **padded)
+        return tokens.fold(output.last_hidden_state)
+
+
+def load_encoder(
+    name: str, pretrained: Path, dropout: float = 0.1
+) -> tuple[Encoder, PreTrainedTokenizerBase]:
+    """Load encoder and tokenizer.
+
+    Args:
+        name: "e5-small-zh" (embedded), "tiny" (random), a local directory, or a hub name
+            (HF_ENDPOINT and HF_HUB_OFFLINE are honoured).
+        pretrained: folder in which the embedded and the tiny encoder are made on first use.
+        dropout: probability for all dropout layers of the encoder while training.
+
+    Raises:
+        UserError: not found, weights only as pickle, weights that do not fit the configuration,
+            or a tokenizer that does not fit the vocabulary.
+    """
+    source = name
+    if name in (EMBEDDED, TINY):
+        source = str(_make(name, pretrained))
+    elif Path(name).exists() and not (Path(name) / "config.json").is_file():
+        raise UserError(f"{name} holds no config.json: it is not a model directory.")
+    try:
+        config = AutoConfig.from_pretrained(source, trust_remote_code=False)
+        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
+        config.update(_dropout(config, dropout))
+        arguments = {"add_pooling_layer": False} if config.model_type in _WITH_POOLER else {}
+        backbone, report = AutoModel.from_pretrained(
+            source,
+            config=config,
+            dtype=torch.float32,
+            use_safetensors=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+            **arguments,
+        )
+    except (OSError, ValueError, RuntimeError) as error:
+        raise UserError(
+            f"The encoder '{name}' cannot be loaded: {_first_line(error)}\n"
+            "Give the name of a hub model with safetensors weights, or a directory with "
+            "config.json, model.safetensors and the tokenizer's files. Behind a firewall set "
+            "HF_ENDPOINT to a mirror; without a network use members.NAME.encoder=e5-small-zh."
+        ) from error
+    _check_weights(name, config, sorted(report["missing_keys"]), sorted(report["unexpected_keys"]))
+    if len(tokenizer) > config.vocab_size:
+        raise UserError(
+            f"The tokenizer of '{name}' has {len(tokenizer)} entries, the model's vocabulary "
+            f"{config.vocab_size}: they do not belong together. Copy the tokenizer files of the "
+            "same checkpoint into the directory."
+        )
+    return Encoder(backbone), tokenizer
+
+
+_WITH_POOLER = {"bert", "roberta", "xlm-roberta", "albert"}
+
+
+def _make(name: str, pretrained: Path) -> Path:
+    target = pretrained / name
+    pretrained.mkdir(parents=True, exist_ok=True)
+    with FileLock(pretrained / f"{name}.lock"):
+        if not (target / "config.json").is_file():
+            if name == TINY:
+                tiny.make(target)
+            else:
+                embedded.make(target)
+    return target
+
+
+def _dropout(config: object, dropout: float) -> dict[str, float]:
+    names = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout")
+    return {name: dropout for name in names if hasattr(config, name)}
+
+
+def _check_weights(name: str, config: object, missing: list[str], unexpected: list[str]) -> None:
+    """A model with random layers trains quietly and badly, so nothing may be missing."""
+    if not missing:
+        return
+    hint = ""
+    if config.model_type == "roberta" and any(key.startswith("bert.") for key in unexpected):
+        hint = (
+            " The weights are BERT's but config.json says model_type 'roberta' (the Chinese "
+            "RoBERTa-wwm checkpoints are BERT models): write \"model_type\": \"bert\"."
+        )
+    raise UserError(
+        f"The weights of '{name}' lack {len(missing)} tensors that its config.json asks for "
+        f"(first: {missing[0]}).{hint}"
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -1,0 +1,1 @@
+"""Scores with intervals, figures and the HTML page."""

@@ -1,0 +1,80 @@
+"""The report of a run as one HTML file that needs nothing else: no script, no network."""
+
+import base64
+import math
+import mimetypes
+from collections.abc import Iterator, Mapping
+from numbers import Number
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from pandas import DataFrame
+
+from ..files import write_text
+from .wording import score_rows, verdict
+
+TEMPLATE = "page.html.j2"
+
+
+def write_report(
+    metrics: Mapping[str, Any],
+    figures: Mapping[str, Path],
+    mistakes: DataFrame,
+    target: Path,
+) -> None:
+    """Write the report to `target`.
+
+    Args:
+        metrics: the content of metrics.json; scores on dev may be None, and `audit` too.
+        figures: caption to picture (.svg or .png), in the order of the page.
+        mistakes: columns query1, query2, label, probability, in the order of the page.
+
+    Raises:
+        OSError: a figure cannot be read, or the page cannot be written.
+    """
+    # Everything in the page is somebody's text: it is escaped, whatever it says.
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    rows = score_rows(metrics)
+    page = environment.get_template(TEMPLATE).render(
+        metrics=metrics,
+        rows=rows,
+        ensemble=rows[-1],
+        verdict=verdict(metrics),
+        figures={caption: _data_address(path) for caption, path in figures.items()},
+        mistakes=mistakes[["query1", "query2", "label", "probability"]].to_dict("records"),
+        facts=list(_facts(metrics)),
+    )
+    write_text(target, page)
+
+
+def _data_address(picture: Path) -> str:
+    """The picture's bytes as a data: address."""
+    kind = mimetypes.types_map[picture.suffix]
+    return f"data:{kind};base64,{base64.b64encode(picture.read_bytes()).decode('ascii')}"
+
+
+def _facts(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Name and value of what a reader needs to repeat the run."""
+    yield "profile", metrics["profile"]
+    for name, file in metrics["data"].items():
+        if file:
+            yield f"{name} file", f"{file['pairs']:,} pairs, sha256 {file['sha256']}"
+    for name, value in (metrics.get("audit") or {}).items():
+        if isinstance(value, Number):
+            yield f"audit: {name.replace('_', ' ')}", f"{value:,}"
+    threshold = metrics["threshold"]
+    probability = 1 / (1 + math.exp(-threshold))
+    yield "threshold", f"logit {threshold:.4f}, probability {probability:.4f}"
+    for name, weight in metrics["weights"].items():
+        yield f"weight of {name}", f"{weight:.4f}"
+    for stage, seconds in metrics["seconds"].items():
+        yield f"time of {stage}", f"{seconds:,.1f} s"
+    yield "time of all stages", f"{sum(metrics['seconds'].values()) / 60:,.1f} min"
+    yield "peak memory", f"{metrics['peak_memory_gb']:.2f} GB"

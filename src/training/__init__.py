@@ -1,0 +1,1 @@
+"""Batches, adversarial perturbation and the training loop."""

@@ -1,0 +1,68 @@
+"""Training state between epochs, as safetensors: no pickle is ever read or written.
+
+Every epoch draws its random numbers from (seed, epoch), so a checkpoint needs no generator state:
+weights, AdamW's moments, the best weights so far and the history are enough to continue with the
+same numbers as an uninterrupted run.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from ..files import atomic_path
+
+
+@dataclass
+class Progress:
+    """What is known after some epochs: one history row each, and the best epoch's weights."""
+
+    history: list[dict[str, float]]
+    best: dict[str, Tensor]
+
+
+def save_checkpoint(
+    path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress
+) -> None:
+    """Write the whole training state to `path`, atomically."""
+    tensors = {f"model/{name}": values for name, values in model.state_dict().items()}
+    tensors |= {f"best/{name}": values for name, values in progress.best.items()}
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    for parameter, state in optimizer.state.items():
+        for key, values in state.items():
+            tensors[f"optimizer/{names[id(parameter)]}/{key}"] = values
+    whole = {name: values.detach().contiguous() for name, values in tensors.items()}
+    with atomic_path(path) as temporary:
+        save_file(whole, temporary, metadata={"history": json.dumps(progress.history)})
+
+
+def load_checkpoint(
+    path: Path, model: nn.Module, optimizer: torch.optim.Optimizer
+) -> Progress | None:
+    """Put the state of `path` back; None when there is no checkpoint."""
+    if not path.is_file():
+        return None
+    with safe_open(path, framework="pt") as file:
+        history = json.loads(file.metadata()["history"])
+        tensors = {name: file.get_tensor(name) for name in file.keys()}
+    model.load_state_dict(_under("model/", tensors))
+    for name, parameter in model.named_parameters():
+        state = _under(f"optimizer/{name}/", tensors)
+        if state:
+            optimizer.state[parameter] = {
+                key: values if key == "step" else values.to(parameter.device)
+                for key, values in state.items()
+            }
+    return Progress(history, _under("best/", tensors))
+
+
+def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {
+        name.removeprefix(prefix): values
+        for name, values in tensors.items()
+        if name.startswith(prefix)
+    }
