@@ -164,7 +164,7 @@ def test_shared_characters_do_not_give_the_answer_away(tables):
 
 @pytest.mark.skipif("TIANCHI_DATA" not in os.environ, reason="TIANCHI_DATA is not set")
 def test_no_sentence_of_the_competition(tables):
-    files = sorted(Path(os.environ["TIANCHI_DATA"]).glob("*.csv"))
+    files = sorted(Path(os.environ["TIANCHI_DATA"]).rglob("*.csv"))
     theirs = set()
     for file in files:
         table = pd.read_csv(file)

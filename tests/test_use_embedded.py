@@ -116,7 +116,7 @@ def test_longer_latin_words_are_spelt_not_unknown(tokenizer):
 def test_unknown_characters_get_rows_of_their_own(encoder, tokenizer):
     asthma, sneeze = tokenizer.token_to_id("哮"), tokenizer.token_to_id("嚏")
     assert len({asthma, sneeze, UNK}) == 3
-    table = encoder.get_input_embeddings().weight
+    table = encoder.word_embeddings.weight
     assert torch.equal(table[asthma], table[UNK]) and torch.equal(table[sneeze], table[UNK])
 
 
@@ -135,13 +135,13 @@ def test_gradients_reach_every_weight_and_only_the_words_present(encoder, tokeni
     (encoder(ids, lengths) @ weights).sum().backward()
     for name, parameter in encoder.named_parameters():
         assert parameter.grad is not None and parameter.grad.abs().sum() > 0, name
-    touched = encoder.get_input_embeddings().weight.grad.abs().sum(dim=1).nonzero().flatten()
+    touched = encoder.word_embeddings.weight.grad.abs().sum(dim=1).nonzero().flatten()
     assert torch.equal(touched, ids.unique())
 
 
 def test_a_saved_encoder_loads_unchanged(encoder, tokenizer, tmp_path):
     with torch.no_grad():
-        encoder.get_input_embeddings().weight.add_(0.1)  # so that it differs from the original
+        encoder.word_embeddings.weight.add_(0.1)  # so that it differs from the original
         encoder.save(tmp_path / "saved")
         restored = UseEncoder.load(tmp_path / "saved")
         batch = pack(tokenizer, SENTENCES)

@@ -141,11 +141,15 @@ def read_pairs(path: Path, *, labelled: bool) -> PairTable:
 
 
 def write_pairs(frame: pd.DataFrame, path: Path) -> None:
-    """Write a pair frame as CSV, atomically: UTF-8, LF, the columns in their fixed order."""
+    """Write a pair frame as CSV, atomically: UTF-8, LF, the columns in their fixed order.
+
+    Further columns, such as the `source` of augmentation, follow; `read_pairs` ignores them.
+    """
+    columns = [*COLUMNS, *(name for name in frame.columns if name not in COLUMNS)]
     # With "\n" as terminator Python 3.11's writer leaves "\r" unquoted, which a reader would take
     # for a line end. So its own terminator "\r\n" is kept in force and exchanged row by row.
     lines = []
-    for row in [COLUMNS, *frame[list(COLUMNS)].itertuples(index=False)]:
+    for row in [columns, *frame[columns].itertuples(index=False)]:
         buffer = io.StringIO(newline="")
         csv.writer(buffer).writerow(row)
         lines.append(buffer.getvalue().removesuffix("\r\n") + "\n")

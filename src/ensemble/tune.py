@@ -1,0 +1,81 @@
+"""Optuna's search for member weights and threshold, on out-of-fold predictions only."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import optuna
+from optuna.samplers import TPESampler
+from optuna.study import StudyDirection
+
+from .blend import blend
+
+THRESHOLD_RANGE = 1.0  # logits; probabilities 0.27 to 0.73
+
+
+@dataclass(frozen=True)
+class Decision:
+    """How member logits become a label: 1 where their blend exceeds `threshold` (a logit)."""
+
+    weights: dict[str, float]
+    threshold: float
+
+    def decide(self, logits: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Labels int64[P], 0 or 1."""
+        return (blend(logits, self.weights) > self.threshold).astype(np.int64)
+
+
+def tune(
+    logits: Mapping[str, np.ndarray],
+    labels: np.ndarray,
+    *,
+    trials: int,
+    seed: int,
+    storage: str,
+    study_name: str,
+    resumable: bool,
+) -> Decision:
+    """Weights and threshold of the highest accuracy (TPE: Bergstra et al. 2011).
+
+    Equal weights with the threshold 0 are the first trial, so the search never returns anything
+    worse on the data it sees. Ties go to the earlier trial.
+
+    Args:
+        logits: float64[P] a member, out of fold.
+        labels: int[P], 0 or 1.
+        storage: Optuna storage URL.
+        study_name: several machines that use the same storage and name share one study.
+        resumable: continue a study that is there already; otherwise it is started afresh, which
+            makes the result a function of the seed even after a kill.
+    """
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    names = list(logits)
+    if not resumable:
+        existing = {summary.study_name for summary in optuna.get_all_study_summaries(storage)}
+        if study_name in existing:
+            optuna.delete_study(study_name=study_name, storage=storage)
+    study = optuna.create_study(
+        storage=storage,
+        study_name=study_name,
+        load_if_exists=resumable,
+        direction=StudyDirection.MAXIMIZE,
+        sampler=TPESampler(seed=seed),
+    )
+
+    def objective(trial: optuna.Trial) -> float:
+        weights = {name: trial.suggest_float(f"weight/{name}", 0.0, 1.0) for name in names}
+        threshold = trial.suggest_float("threshold", -THRESHOLD_RANGE, THRESHOLD_RANGE)
+        if not any(weights.values()):
+            raise optuna.TrialPruned
+        return float(np.mean(Decision(weights, threshold).decide(logits) == labels))
+
+    if not study.trials:
+        study.enqueue_trial({f"weight/{name}": 1.0 for name in names} | {"threshold": 0.0})
+    remaining = trials - sum(trial.state.is_finished() for trial in study.trials)
+    if remaining > 0:
+        study.optimize(objective, n_trials=remaining)
+    best = study.best_params
+    raw = {name: best[f"weight/{name}"] for name in names}
+    return Decision(
+        {name: value / sum(raw.values()) for name, value in raw.items()}, best["threshold"]
+    )

@@ -1,0 +1,43 @@
+"""From a member's settings to a model and the pairs it reads."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+from transformers import PreTrainedTokenizerBase
+
+from ..config import MemberConfig
+from ..errors import UserError
+from .cross_encoder import CrossEncoder, CrossPairs
+from .encoder import load_encoder
+from .siamese import Siamese, SiamesePairs
+
+
+def build_model(
+    member: MemberConfig, pretrained: Path, seed: int
+) -> tuple[Siamese | CrossEncoder, PreTrainedTokenizerBase]:
+    """The member's network with a pre-trained encoder and a fresh head drawn from `seed`.
+
+    Raises:
+        UserError: the encoder cannot be loaded, or does not fit the architecture.
+    """
+    torch.manual_seed(seed)
+    dropout = member.training.dropout
+    encoder, tokenizer = load_encoder(member.encoder, pretrained, dropout)
+    if member.architecture == "siamese":
+        return Siamese(encoder, member.pooling, member.features, dropout), tokenizer
+    if not hasattr(encoder, "backbone"):
+        raise UserError(
+            f"The encoder '{member.encoder}' gives one vector a sentence and cannot read a pair: "
+            "use it with architecture=siamese."
+        )
+    return CrossEncoder(encoder, dropout), tokenizer
+
+
+def read_for(
+    member: MemberConfig, frame: pd.DataFrame, tokenizer: PreTrainedTokenizerBase
+) -> SiamesePairs | CrossPairs:
+    """Tokenise a pair frame for the member's architecture."""
+    kind: Any = SiamesePairs if member.architecture == "siamese" else CrossPairs
+    return kind(frame, tokenizer, member.max_length)

@@ -1,0 +1,192 @@
+"""The stages in the order in which the data meets them, and what each reads and writes.
+
+    prepare   validated pair tables
+    split     folds over connected components of the question graph
+    augment   a training part for each fold
+    train     member × fold → weights; out-of-fold, dev and test logits
+    tune      Optuna on out-of-fold logits → weights and threshold
+    submit    submissions/<run>/submission.csv, copied to submissions/submission.csv
+    report    metrics.json, figures, report.html
+
+A step's inputs are files that earlier steps wrote, so a changed setting makes exactly those steps
+run again that depend on it.
+"""
+
+import importlib.metadata
+from collections.abc import Iterator
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+from . import stages
+from .config import Config, MemberConfig
+from .data.prepare import Sources, find_sources, prepare
+from .errors import UserError
+from .layout import Layout
+from .step import Step
+
+STAGES = ("prepare", "split", "augment", "train", "tune", "submit", "report")
+
+
+class Pipeline:
+    """All steps of one run."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+
+    @cached_property
+    def sources(self) -> Sources:
+        """The competition files, looked up once."""
+        return find_sources(self.config.data)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The run's folders; a suffix on the sample, so that a toy never replaces a real run."""
+        run = self.config.profile + ("-sample" if self.sources.is_sample else "")
+        paths = self.config.paths
+        members = tuple(self.config.members)
+        return Layout(
+            paths.work / run, paths.submissions / run, members, self.config.split.folds
+        )
+
+    def run(self, last: str = STAGES[-1]) -> None:
+        """Make every step up to and including the stage `last` that is not up to date."""
+        for stage in STAGES[: STAGES.index(last) + 1]:
+            for step in self.steps(stage):
+                step.run()
+
+    def train_some(self, member: str | None, fold: int | None) -> None:
+        """Train only the pieces of one member, of one fold, or of both.
+
+        Raises:
+            UserError: there is no such member or fold.
+        """
+        if member is not None and member not in self.config.members:
+            known = ", ".join(self.config.members)
+            raise UserError(f"There is no member '{member}'. Choose one of: {known}.")
+        if fold is not None and fold not in range(self.config.split.folds):
+            raise UserError(f"There is no fold {fold}: choose 0 to {self.config.split.folds - 1}.")
+        self.run("augment")
+        for name in self.config.members:
+            for number in range(self.config.split.folds):
+                if member in (None, name) and fold in (None, number):
+                    self._piece(name, number).run()
+
+    def steps(self, stage: str) -> Iterator[Step]:
+        """The steps of a stage; its inputs must have been made."""
+        return getattr(self, f"_{stage}")()
+
+    def _prepare(self) -> Iterator[Step]:
+        use_dev = self.config.data.use_dev
+        yield Step(
+            "prepare",
+            self.layout.work / "prepare",
+            {"use_dev": use_dev, "roles": [role for role, _ in self.sources.roles]},
+            [path for _, path in self.sources.roles],
+            ["data/pairs.py", "data/graph.py", "data/prepare.py"],
+            partial(prepare, self.sources, use_dev),
+        )
+
+    def _split(self) -> Iterator[Step]:
+        yield Step(
+            "split",
+            self.layout.folds_file.parent,
+            self.config.split.model_dump(),
+            self._tables("train"),
+            ["data/folds.py", "data/graph.py"],
+            partial(stages.split, self.config, self.layout),
+        )
+
+    def _augment(self) -> Iterator[Step]:
+        for fold in range(self.config.split.folds):
+            yield Step(
+                f"augment fold {fold}",
+                self.layout.part_file(fold).parent,
+                self.config.augment.model_dump(exclude={"swap"}) | {"fold": fold},
+                [self.layout.folds_file, *self._tables("train", "dev", "test", "external")],
+                [
+                    "data/training_part.py",
+                    "data/augment.py",
+                    "data/closure.py",
+                    "data/entities.py",
+                    "data/lexicon.yaml",
+                    "data/graph.py",
+                ],
+                lambda _, fold=fold: stages.augment(self.config, self.layout, fold),
+            )
+
+    def _train(self) -> Iterator[Step]:
+        for name in self.config.members:
+            for fold in range(self.config.split.folds):
+                yield self._piece(name, fold)
+
+    def _piece(self, name: str, fold: int) -> Step:
+        return Step(
+            f"train {name} fold {fold}",
+            self.layout.piece(name, fold),
+            self._piece_settings(self.config.members[name]) | {"fold": fold},
+            [
+                self.layout.part_file(fold),
+                self.layout.folds_file,
+                *self._tables("train", "dev", "test"),
+            ],
+            ["models", "training"],
+            lambda _: stages.train(self.config, self.layout, name, fold),
+        )
+
+    def _piece_settings(self, member: MemberConfig) -> dict[str, Any]:
+        libraries = ("torch", "transformers", "tokenizers")
+        return {
+            "member": member.model_dump(),
+            # A siamese network does not see the order of a pair.
+            "swap": self.config.augment.swap if member.architecture == "cross" else 0.0,
+            "versions": {name: importlib.metadata.version(name) for name in libraries},
+        }
+
+    def _tune(self) -> Iterator[Step]:
+        yield Step(
+            "tune",
+            self.layout.decision_file.parent,
+            self.config.tune.model_dump() | {"storage": self.config.optuna.storage},
+            [*self._tables("train"), self.layout.folds_file, *self._logits("oof")],
+            ["ensemble"],
+            partial(stages.tune, self.config, self.layout),
+        )
+
+    def _submit(self) -> Iterator[Step]:
+        if self.layout.table_file("test").is_file():
+            yield Step(
+                "submit",
+                self.layout.work / "submit",
+                {"results": str(self.layout.results)},
+                [self.layout.decision_file, *self._tables("test"), *self._logits("test")],
+                ["ensemble"],
+                partial(stages.submit, self.config, self.layout),
+                delivered=[
+                    self.layout.results / "submission.csv",
+                    self.config.paths.submissions / "submission.csv",
+                ],
+            )
+
+    def _report(self) -> Iterator[Step]:
+        yield Step(
+            "report",
+            self.layout.work / "report",
+            {"results": str(self.layout.results), "config": self.config.model_dump(mode="json")},
+            [
+                self.layout.facts_file,
+                self.layout.decision_file,
+                self.layout.cross_fitted_file,
+                *(piece / "done.json" for piece in self.layout.pieces),
+            ],
+            ["report"],
+            partial(stages.report, self.config, self.layout),
+            delivered=[self.layout.results / name for name in ("metrics.json", "report.html")],
+        )
+
+    def _tables(self, *roles: str) -> list[Path]:
+        files = map(self.layout.table_file, roles)
+        return [file for file in files if file.is_file()]
+
+    def _logits(self, role: str) -> list[Path]:
+        return [piece / f"{role}.npy" for piece in self.layout.pieces]

@@ -1,0 +1,162 @@
+"""Scores of a finished run: metrics.json, figures and the page."""
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..config import Config
+from ..data.graph import components, wording
+from ..ensemble.blend import blend
+from ..ensemble.tune import Decision
+from ..files import read_json, write_json
+from ..layout import Layout
+from . import figures
+from .metrics import accuracy, accuracy_interval, confident_mistakes, paired_difference
+from .metrics import per_category
+from .page import write_report
+
+ENSEMBLE = "ensemble"
+
+
+def summarise(config: Config, layout: Layout, decision: Decision, facts: dict[str, Any]) -> None:
+    """Write metrics.json, figures/*.svg and report.html into `layout.results`.
+
+    Members are scored at the threshold 0; the ensemble's cross-validation score is cross-fitted,
+    its dev score uses what was tuned on the training folds. Intervals resample components.
+    """
+    train, dev = layout.table("train"), layout.table("dev")
+    out_of_fold, unseen = layout.out_of_fold(), layout.unseen("dev") if dev is not None else {}
+    cv_labels = {name: _positive(logits) for name, logits in out_of_fold.items()}
+    cv_labels[ENSEMBLE] = np.load(layout.cross_fitted_file, allow_pickle=False)
+    dev_labels = {name: _positive(logits) for name, logits in unseen.items()}
+    if dev is not None:
+        dev_labels[ENSEMBLE] = decision.decide(unseen)
+    groups = components(train, key=wording)
+    new = np.array(facts.get("dev_rows_with_new_questions", []), dtype=bool)
+    scores = {
+        name: _scores(train, cv_labels[name], groups, "cv")
+        | _dev_scores(dev, dev_labels.get(name), new)
+        for name in cv_labels
+    }
+    best = max(out_of_fold, key=lambda name: scores[name]["cv_accuracy"])
+    labels = train["label"].to_numpy()
+    gain = paired_difference(labels, cv_labels[ENSEMBLE], cv_labels[best], groups)
+    members = {
+        name: {
+            "architecture": member.architecture,
+            "encoder": member.encoder,
+            **scores[name],
+            "weight": decision.weights[name],
+        }
+        for name, member in config.members.items()
+    }
+    equal = blend(out_of_fold, dict.fromkeys(out_of_fold, 1.0))
+    metrics = {
+        "profile": config.profile,
+        "data": facts["files"],
+        "is_sample": facts["is_sample"],
+        "audit": facts["audit"],
+        "members": members,
+        "ensemble": scores[ENSEMBLE] | {"threshold": decision.threshold},
+        "equal_weights_cv_accuracy": accuracy(labels, _positive(equal)),
+        "gain_over_best_member": {
+            "member": best, "cv_difference": gain[0], "interval": list(gain[1:])
+        },
+        "weights": decision.weights,
+        "threshold": decision.threshold,
+        **_costs(layout),
+        "settings": config.model_dump(mode="json"),
+    }  # fmt: skip
+    write_json(layout.results / "metrics.json", metrics)
+    blended = blend(out_of_fold, decision.weights)
+    pictures = _draw(layout, train, blended, decision, cv_labels[ENSEMBLE], groups)
+    mistakes = confident_mistakes(train, blended, decision.threshold)
+    write_report(metrics, pictures, mistakes, layout.results / "report.html")
+
+
+def _positive(logits: np.ndarray) -> np.ndarray:
+    return (logits > 0).astype(np.int64)
+
+
+def _scores(frame: pd.DataFrame, predicted: np.ndarray, groups: np.ndarray, kind: str) -> dict:
+    labels = frame["label"].to_numpy()
+    return {
+        f"{kind}_accuracy": accuracy(labels, predicted),
+        f"{kind}_interval": list(accuracy_interval(labels, predicted, groups)),
+    }
+
+
+def _dev_scores(dev: pd.DataFrame | None, predicted: np.ndarray | None, new: np.ndarray) -> dict:
+    if dev is None or predicted is None:
+        names = ("dev_accuracy", "dev_interval", "dev_accuracy_new_questions")
+        return dict.fromkeys(names)
+    scores = _scores(dev, predicted, components(dev, key=wording), "dev")
+    labels = dev["label"].to_numpy()
+    scores["dev_accuracy_new_questions"] = (
+        accuracy(labels[new], predicted[new]) if new.any() else None
+    )
+    return scores
+
+
+def _costs(layout: Layout) -> dict[str, Any]:
+    """Seconds a stage and the highest memory peak, from the steps' own records."""
+    seconds: dict[str, float] = defaultdict(float)
+    peaks = [0.0]
+    for marker in sorted(layout.work.rglob("done.json")):
+        record = read_json(marker)
+        seconds[marker.relative_to(layout.work).parts[0]] += record["seconds"]
+        peaks.append(record["peak_memory_gb"])
+    order = ("prepare", "split", "augment", "train", "tune", "submit")
+    return {
+        "seconds": {stage: round(seconds[stage], 2) for stage in order},
+        "peak_memory_gb": max(peaks),
+    }
+
+
+def _draw(
+    layout: Layout,
+    train: pd.DataFrame,
+    blended: np.ndarray,
+    decision: Decision,
+    decided: np.ndarray,
+    groups: np.ndarray,
+) -> dict[str, Path]:
+    """Figures of the ensemble's out-of-fold predictions: caption → file."""
+    folder = layout.results / "figures"
+    labels, folds = train["label"].to_numpy(), layout.fold_numbers()
+    pictures = {
+        "Accuracy by threshold": folder / "threshold.svg",
+        "Reliability": folder / "reliability.svg",
+        "Accuracy by category": folder / "categories.svg",
+        "Accuracy by fold": folder / "folds.svg",
+        "Training": folder / "training.svg",
+    }
+    threshold, reliability, categories, by_fold, training = pictures.values()
+    figures.threshold_curve(labels, blended, decision.threshold, threshold)
+    figures.reliability_diagram(labels, 1 / (1 + np.exp(-blended)), reliability)
+    rows = per_category(train, decided, groups)
+    figures.accuracy_bars(
+        [row.category or "all" for row in rows],
+        [row.accuracy for row in rows],
+        [row.interval for row in rows],
+        "Accuracy by category",
+        categories,
+    )
+    parts = [folds == fold for fold in range(layout.folds)]
+    figures.accuracy_bars(
+        [f"fold {fold}" for fold in range(layout.folds)],
+        [accuracy(labels[part], decided[part]) for part in parts],
+        [accuracy_interval(labels[part], decided[part], groups[part]) for part in parts],
+        "Accuracy by fold",
+        by_fold,
+    )
+    histories = {
+        f"{name}/{fold}": read_json(layout.piece(name, fold) / "history.json")
+        for name in layout.members
+        for fold in range(layout.folds)
+    }
+    figures.training_curves(histories, training)
+    return pictures

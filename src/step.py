@@ -1,0 +1,138 @@
+"""A step of the pipeline: one folder, made once, made again only when what it depends on changes.
+
+A step is current when its folder holds a `done.json` with the fingerprint of its settings, the
+content of its inputs and the source code that makes it. The marker is removed before the step runs
+and written after everything else, so a killed step is simply run again.
+"""
+
+import hashlib
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from .files import read_json, sha256, write_json
+
+SOURCE = Path(__file__).parent
+MARKER = "done.json"
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is made where, from what.
+
+    Attributes:
+        name: as shown to the user, such as "train siamese fold 2".
+        folder: everything that `make` writes.
+        settings: JSON-able; whatever else the result depends on.
+        inputs: files whose content the result depends on.
+        code: files and folders under src/ whose text the result depends on.
+        make: writes the results into the folder; runs again from its own traces after a kill.
+        delivered: files outside the folder that `make` writes; when one of them is gone or was
+            replaced, the step is no longer current.
+    """
+
+    name: str
+    folder: Path
+    settings: dict[str, Any]
+    inputs: Sequence[Path]
+    code: Sequence[str]
+    make: Callable[[Path], object]
+    delivered: Sequence[Path] = ()
+
+    def fingerprint(self) -> str:
+        """SHA-256 over settings, inputs' content and code."""
+        content = {
+            "settings": self.settings,
+            "inputs": [sha256(path) for path in self.inputs],
+            "code": [code_version(name) for name in self.code],
+        }
+        text = json.dumps(content, sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def is_current(self) -> bool:
+        """Whether the folder holds the result of exactly these settings, inputs and code."""
+        marker = self.folder / MARKER
+        if not marker.is_file():
+            return False
+        record = read_json(marker)
+        return record["fingerprint"] == self.fingerprint() and record["delivered"] == (
+            self._delivered()
+        )
+
+    def _delivered(self) -> dict[str, str | None]:
+        return {str(p): sha256(p) if p.is_file() else None for p in self.delivered}
+
+    def run(self) -> bool:
+        """Make the folder unless it is current; True when something was done.
+
+        A step that another process is making is waited for, then seen to be current.
+        """
+        with exclusive(self.folder.with_name(f".{self.folder.name}.lock"), self.name):
+            if self.is_current():
+                return False
+            print(f"── {self.name}", file=sys.stderr, flush=True)
+            fingerprint = self.fingerprint()
+            marker = self.folder / MARKER
+            pending = self.folder / "pending.json"
+            self.folder.mkdir(parents=True, exist_ok=True)
+            # Traces of another fingerprint (a half-trained model of other settings) are no use.
+            if not pending.is_file() or read_json(pending)["fingerprint"] != fingerprint:
+                for stale in self.folder.iterdir():
+                    if stale.is_file():
+                        stale.unlink()
+                write_json(pending, {"fingerprint": fingerprint})
+            started = time.perf_counter()
+            self.make(self.folder)
+            record = {
+                "fingerprint": fingerprint,
+                "delivered": self._delivered(),
+                "seconds": round(time.perf_counter() - started, 2),
+                "peak_memory_gb": round(peak_memory_gb(), 3),
+            }
+            write_json(marker, record)
+            pending.unlink()
+            return True
+
+
+@contextmanager
+def exclusive(path: Path, what: str) -> Iterator[None]:
+    """Hold the file `path` as a lock; says so when it has to wait for another process.
+
+    The operating system frees the lock when its holder dies, also by `kill -9`.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0.1)
+    except Timeout:
+        print(f"Another run is at work on {what}: waiting for it …", file=sys.stderr, flush=True)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def code_version(name: str) -> str:
+    """SHA-256 of a source file, or of all source files in a folder, under src/."""
+    path = SOURCE / name
+    files = [path] if path.is_file() else sorted(path.rglob("*.[py]*"))
+    digest = hashlib.sha256()
+    for file in files:
+        if file.suffix in {".py", ".yaml", ".j2"}:
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def peak_memory_gb() -> float:
+    """Peak resident memory of this process so far, in GB (10⁹ bytes)."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak * (1 if sys.platform == "darwin" else 1024) / 1e9

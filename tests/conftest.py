@@ -1,0 +1,31 @@
+"""What all tests share: patient hypothesis settings, and the encoders, which are made once."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# Shared machines stall now and then; a deadline would turn that into a failure.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
+
+
+@pytest.fixture(scope="session")
+def pretrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which named encoders are made on first use."""
+    return tmp_path_factory.mktemp("pretrained")
+
+
+@pytest.fixture(scope="session")
+def sample() -> Path:
+    """The repository's own train, dev and test files."""
+    return Path(__file__).parents[1] / "data" / "sample"
+
+
+@pytest.fixture(scope="session")
+def competition() -> Path:
+    """The folder that holds tianchi/, variants/, article-split/ and external/."""
+    if "TIANCHI_DATA" not in os.environ:
+        pytest.skip("TIANCHI_DATA is not set: the competition files are not here")
+    return Path(os.environ["TIANCHI_DATA"])
