@@ -32,10 +32,9 @@ def _pipeline(profile: str | None, overrides: tuple[str, ...]):
     from .config import load_config
     from .pipeline import Pipeline
 
-    settings = list(overrides)
-    if "DATA_DIR" in os.environ:
-        settings.insert(0, f"data.dir={os.environ['DATA_DIR']}")
-    return Pipeline(load_config(profile or _default_profile(), settings))
+    return Pipeline(
+        load_config(profile or _default_profile(), list(overrides), os.environ.get("DATA_DIR"))
+    )
 
 
 def _default_profile() -> str:
@@ -108,7 +107,7 @@ def predict(
     from .stages import predict as predict_file
 
     pipeline = _pipeline(profile, overrides)
-    labels = predict_file(pipeline.config, pipeline.layout, source, target)
+    labels = predict_file(pipeline.config, pipeline.trained_layout(), source, target)
     print(f"{target}: {len(labels)} pairs, {labels.mean():.1%} the same question")
 
 
@@ -138,12 +137,21 @@ def audit(train_file: Path, evaluation_file: Path, as_json: bool) -> None:
 
 
 def entry() -> None:
-    """Run the command line; what the user can mend is one message and exit code 2."""
+    """Run the command line.
+
+    What the user can mend is one message and exit code 2; Ctrl-C is one line and 130.
+    """
     try:
-        main(standalone_mode=True)
+        main(standalone_mode=False)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        print("Interrupted. The same command continues from here.", file=sys.stderr)
+        sys.exit(130)
 
 
 if __name__ == "__main__":

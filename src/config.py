@@ -1,15 +1,20 @@
 """The typed configuration: a profile (profiles/*.yaml) fills it, key=value overrides it."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from yaml import YAMLError
 
 from .errors import UserError
 
-PROFILES = Path(__file__).parent / "profiles"
+# The defaults lie in the repository, wherever a run is started from; paths that a user gives are
+# relative to the current directory, as in any other command.
+ROOT = Path(__file__).resolve().parents[1]
+PROFILES = ROOT / "src" / "profiles"
 
 
 class Settings(BaseModel):
@@ -21,7 +26,7 @@ class Settings(BaseModel):
 class DataConfig(Settings):
     """Where the competition files are, and what dev is used for."""
 
-    dir: Path = Path("data/raw")
+    dir: Path = ROOT / "data" / "raw"
     mirror: bool = True  # may the public mirror be asked when `dir` is empty?
     use_dev: Literal["holdout", "train"] = "holdout"
     external: Path | None = None  # labelled pairs added to every fold's training part
@@ -99,9 +104,9 @@ class OptunaConfig(Settings):
 class PathsConfig(Settings):
     """Folders that a run writes to."""
 
-    work: Path = Path("data/work")
-    pretrained: Path = Path("data/pretrained")
-    submissions: Path = Path("submissions")
+    work: Path = ROOT / "data" / "work"
+    pretrained: Path = ROOT / "data" / "pretrained"
+    submissions: Path = ROOT / "submissions"
 
 
 class Config(Settings):
@@ -117,10 +122,17 @@ class Config(Settings):
     paths: PathsConfig = PathsConfig()
 
 
-def load_config(profile: str, overrides: list[str] | None = None) -> Config:
+def load_config(
+    profile: str, overrides: list[str] | None = None, data_dir: str | None = None
+) -> Config:
     """Fill the configuration from `profiles/<profile>.yaml` and `key=value` overrides.
 
-    The `training` section at the top of a profile is the default of every member's own.
+    A `training` section at the top stands for that of every member. What is said of one member
+    goes before what is said of all, an override before the profile: `training.epochs=1` also
+    replaces the epochs that the profile gives a single member.
+
+    Args:
+        data_dir: data.dir, taken as it is (no YAML in it); an override goes before it.
 
     Raises:
         UserError: unknown profile, unknown key, or a value outside its range.
@@ -133,21 +145,30 @@ def load_config(profile: str, overrides: list[str] | None = None) -> Config:
         if "=" not in override:
             raise UserError(f"'{override}' is not a setting. Write it as key=value.")
     try:
-        merged = OmegaConf.merge(OmegaConf.load(path), OmegaConf.from_dotlist(overrides or []))
+        layers = [OmegaConf.load(path), OmegaConf.from_dotlist(overrides or [])]
+        if "profile" in layers[1]:
+            raise UserError("The profile is chosen by --profile NAME, not by profile=NAME.")
+        sections = [layer.get("members") for layer in layers]
+        # A dict, because it keeps the order in which the members are listed.
+        names = dict.fromkeys(name for s in sections if isinstance(s, DictConfig) for name in s)
+        merged = OmegaConf.merge(*(_share_training(layer, names) for layer in layers))
         content: dict[str, Any] = OmegaConf.to_container(merged, resolve=True)  # type: ignore
-    except OmegaConfBaseException as error:
+    except (OmegaConfBaseException, YAMLError) as error:
         raise UserError(f"The settings cannot be read: {error}") from error
-    shared = content.pop("training", {})
-    for name, member in content.get("members", {}).items():
-        if not isinstance(member, dict):
-            raise UserError(f"members.{name} must be a section of settings, not '{member}'.")
-        member["training"] = OmegaConf.to_container(
-            OmegaConf.merge(shared, member.get("training", {}))
-        )
+    if data_dir and "data" not in content:
+        content["data"] = {}
+    if data_dir and isinstance(content["data"], dict):
+        content["data"].setdefault("dir", data_dir)
     try:
         return Config(profile=profile, **content)
     except ValidationError as error:
         raise UserError(_explain(error)) from error
+
+
+def _share_training(layer: DictConfig, names: Iterable[str]) -> DictConfig:
+    """Move a layer's `training` section into every member, below what the member has itself."""
+    shared = layer.pop("training", {})
+    return OmegaConf.merge({"members": {name: {"training": shared} for name in names}}, layer)
 
 
 def _explain(error: ValidationError) -> str:

@@ -13,6 +13,7 @@ run again that depend on it.
 """
 
 import importlib.metadata
+import sys
 from collections.abc import Iterator
 from functools import cached_property, partial
 from pathlib import Path
@@ -41,8 +42,20 @@ class Pipeline:
 
     @cached_property
     def layout(self) -> Layout:
-        """The run's folders; a suffix on the sample, so that a toy never replaces a real run."""
-        run = self.config.profile + ("-sample" if self.sources.is_sample else "")
+        """The run's folders."""
+        return self._layout(self.sources.is_sample)
+
+    def trained_layout(self) -> Layout:
+        """The run whose ensemble predicts: the real one, else the sample's. It needs no data."""
+        real, sample = self._layout(is_sample=False), self._layout(is_sample=True)
+        if real.decision_file.is_file() or not sample.decision_file.is_file():
+            return real
+        print("  ! This ensemble was trained on the SAMPLE in data/sample.", file=sys.stderr)
+        return sample
+
+    def _layout(self, is_sample: bool) -> Layout:
+        # A suffix on the sample, so that a toy never replaces a real run.
+        run = self.config.profile + ("-sample" if is_sample else "")
         paths = self.config.paths
         members = tuple(self.config.members)
         return Layout(

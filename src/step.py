@@ -22,6 +22,7 @@ from .files import read_json, sha256, write_json
 
 SOURCE = Path(__file__).parent
 MARKER = "done.json"
+PENDING = "pending.json"
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,10 @@ class Step:
         inputs: files whose content the result depends on.
         code: files and folders under src/ whose text the result depends on.
         make: writes the results into the folder; runs again from its own traces after a kill.
-        delivered: files outside the folder that `make` writes; when one of them is gone or was
-            replaced, the step is no longer current.
+        delivered: files outside the folder that `make` writes.
+
+    A file of the folder that is gone, or a delivered one that is gone or was replaced, makes the
+    step run again.
     """
 
     name: str
@@ -63,8 +66,10 @@ class Step:
         if not marker.is_file():
             return False
         record = read_json(marker)
-        return record["fingerprint"] == self.fingerprint() and record["delivered"] == (
-            self._delivered()
+        return (
+            all((self.folder / name).is_file() for name in record["files"])
+            and record["fingerprint"] == self.fingerprint()
+            and record["delivered"] == self._delivered()
         )
 
     def _delivered(self) -> dict[str, str | None]:
@@ -81,8 +86,9 @@ class Step:
             print(f"── {self.name}", file=sys.stderr, flush=True)
             fingerprint = self.fingerprint()
             marker = self.folder / MARKER
-            pending = self.folder / "pending.json"
+            pending = self.folder / PENDING
             self.folder.mkdir(parents=True, exist_ok=True)
+            marker.unlink(missing_ok=True)
             # Traces of another fingerprint (a half-trained model of other settings) are no use.
             if not pending.is_file() or read_json(pending)["fingerprint"] != fingerprint:
                 for stale in self.folder.iterdir():
@@ -93,6 +99,11 @@ class Step:
             self.make(self.folder)
             record = {
                 "fingerprint": fingerprint,
+                "files": sorted(
+                    path.name
+                    for path in self.folder.iterdir()
+                    if path.is_file() and path.name != PENDING
+                ),
                 "delivered": self._delivered(),
                 "seconds": round(time.perf_counter() - started, 2),
                 "peak_memory_gb": round(peak_memory_gb(), 3),
@@ -124,7 +135,7 @@ def exclusive(path: Path, what: str) -> Iterator[None]:
 def code_version(name: str) -> str:
     """SHA-256 of a source file, or of all source files in a folder, under src/."""
     path = SOURCE / name
-    files = [path] if path.is_file() else sorted(path.rglob("*.[py]*"))
+    files = [path] if path.is_file() else sorted(path.rglob("*"))
     digest = hashlib.sha256()
     for file in files:
         if file.suffix in {".py", ".yaml", ".j2"}:

@@ -9,7 +9,7 @@ import csv
 import io
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -146,14 +146,19 @@ def write_pairs(frame: pd.DataFrame, path: Path) -> None:
     Further columns, such as the `source` of augmentation, follow; `read_pairs` ignores them.
     """
     columns = [*COLUMNS, *(name for name in frame.columns if name not in COLUMNS)]
+    write_text(path, csv_text([columns, *frame[columns].itertuples(index=False)]))
+
+
+def csv_text(rows: Iterable[Sequence[object]]) -> str:
+    """Rows as CSV with "\n" line ends, which `csv.reader` reads back verbatim."""
     # With "\n" as terminator Python 3.11's writer leaves "\r" unquoted, which a reader would take
     # for a line end. So its own terminator "\r\n" is kept in force and exchanged row by row.
     lines = []
-    for row in [columns, *frame[columns].itertuples(index=False)]:
+    for row in rows:
         buffer = io.StringIO(newline="")
         csv.writer(buffer).writerow(row)
         lines.append(buffer.getvalue().removesuffix("\r\n") + "\n")
-    write_text(path, "".join(lines))
+    return "".join(lines)
 
 
 def _header() -> str:

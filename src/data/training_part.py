@@ -1,8 +1,11 @@
 """What one fold is trained on: the other folds' rows and what may be derived from them.
 
 Nothing that a score is measured on may leak in: no row of the fold itself (whole components are
-held out), no pair of dev, and no external or derived pair with a question of the fold, dev or test.
+held out), no pair of dev or test in any spelling, and, from outside or by derivation, no further
+question of the fold, dev or test.
 """
+
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
@@ -28,21 +31,26 @@ def training_part(
         external: more labelled pairs, from elsewhere.
     """
     held_out = [train[folds == fold], *evaluation]
-    pairs = {
-        pair_key(*queries)
-        for frame in held_out
-        for queries in zip(frame["query1"], frame["query2"], strict=True)
-    }
+    pairs = {pair_key(*queries) for frame in held_out for queries in _queries(frame)}
+    respelled = {_unordered(*queries) for queries in pairs}
     original = train[folds != fold]
-    keys = map(pair_key, original["query1"], original["query2"])
-    original = original[[key not in pairs for key in keys]].reset_index(drop=True)
+    is_free = [_unordered(*queries) not in respelled for queries in _queries(original)]
+    original = original[is_free].reset_index(drop=True)
     part = augment(original, config, config.seed + fold, pairs)
     if external is None:
         return part
     held_out_questions = {wording(q) for f in held_out for q in [*f["query1"], *f["query2"]]}
     is_new = [
         wording(first) not in held_out_questions and wording(second) not in held_out_questions
-        for first, second in zip(external["query1"], external["query2"], strict=True)
+        for first, second in _queries(external)
     ]
     more = external[is_new].assign(source="external", id="external-" + external["id"])
     return pd.concat([part, more], ignore_index=True)
+
+
+def _queries(frame: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    return zip(frame["query1"], frame["query2"], strict=True)
+
+
+def _unordered(first: str, second: str) -> frozenset[str]:
+    return frozenset((wording(first), wording(second)))

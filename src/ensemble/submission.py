@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..data.pairs import csv_text
 from ..errors import UserError
 from ..files import atomic_path
 
@@ -18,10 +19,9 @@ def write_submission(test: pd.DataFrame, labels: np.ndarray, target: Path) -> No
         labels: int[P], 0 or 1.
     """
     with atomic_path(target) as temporary:
-        with open(temporary, "w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["id", "label"])
-            writer.writerows(zip(test["id"], labels.tolist(), strict=True))
+        rows = zip(test["id"], labels.tolist(), strict=True)
+        content = csv_text([("id", "label"), *rows])
+        temporary.write_text(content, encoding="utf-8", newline="")
         validate_submission(temporary, test)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import optuna
 from optuna.samplers import TPESampler
+from optuna.storages import InMemoryStorage, get_storage
 from optuna.study import StudyDirection
 
 from .blend import blend
@@ -50,12 +51,10 @@ def tune(
     """
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     names = list(logits)
-    if not resumable:
-        existing = {summary.study_name for summary in optuna.get_all_study_summaries(storage)}
-        if study_name in existing:
-            optuna.delete_study(study_name=study_name, storage=storage)
+    # In SQLite a trial waits for the disk ten times, which takes longer than all the arithmetic.
+    memory = InMemoryStorage()
     study = optuna.create_study(
-        storage=storage,
+        storage=storage if resumable else memory,
         study_name=study_name,
         load_if_exists=resumable,
         direction=StudyDirection.MAXIMIZE,
@@ -74,6 +73,11 @@ def tune(
     remaining = trials - sum(trial.state.is_finished() for trial in study.trials)
     if remaining > 0:
         study.optimize(objective, n_trials=remaining)
+    if not resumable:
+        home = get_storage(storage)
+        if study_name in {study.study_name for study in home.get_all_studies()}:
+            optuna.delete_study(study_name=study_name, storage=home)
+        optuna.copy_study(from_study_name=study_name, from_storage=memory, to_storage=home)
     best = study.best_params
     raw = {name: best[f"weight/{name}"] for name in names}
     return Decision(

@@ -25,6 +25,14 @@ def build_model(
     torch.manual_seed(seed)
     dropout = member.training.dropout
     encoder, tokenizer = load_encoder(member.encoder, pretrained, dropout)
+    longest = member.max_length * (2 if member.architecture == "cross" else 1)
+    config = getattr(getattr(encoder, "backbone", None), "config", None)
+    positions = getattr(config, "max_position_embeddings", longest)
+    if longest > positions:
+        raise UserError(
+            f"max_length={member.max_length} makes sequences of up to {longest} tokens, but the "
+            f"encoder '{member.encoder}' has {positions} positions: lower members.NAME.max_length."
+        )
     if member.architecture == "siamese":
         return Siamese(encoder, member.pooling, member.features, dropout), tokenizer
     if not hasattr(encoder, "backbone"):

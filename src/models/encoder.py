@@ -4,6 +4,7 @@ from pathlib import Path
 
 import torch
 from filelock import FileLock
+from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
@@ -14,6 +15,9 @@ from .pooling import pool
 from .tokens import PACKED_ATTENTION, Tokens
 from .use_embedded import UseEncoder, is_use
 
+# Bidirectional attention over the whole sequence, absolute positions: safe to pack. A causal or
+# sliding-window model uses the same interface but would need a mask that packing does not give it.
+_PACKED = {"bert", "roberta", "xlm-roberta", "albert", "electra", "ernie", "distilbert"}
 # Encoders that are made on first use, by name.
 MAKERS = {
     "e5-small-zh": embedded.make,
@@ -28,15 +32,14 @@ transformers_logging.disable_progress_bar()
 class Encoder(nn.Module):
     """A transformers encoder that takes packed tokens.
 
-    Architectures whose attention goes through transformers' interface (BERT, RoBERTa, ALBERT,
-    ELECTRA, …) run without padding; others (XLNet) are fed a padded rectangle. The result is
-    the same up to rounding.
+    BERT and its relatives run without padding, through transformers' attention interface; all
+    other encoders (XLNet, …) are fed a padded rectangle. The result is the same up to rounding.
     """
 
     def __init__(self, backbone: nn.Module) -> None:
         super().__init__()
         self.backbone = backbone
-        self.packed = bool(getattr(backbone, "_supports_attention_backend", False))
+        self.packed = backbone.config.model_type in _PACKED
         if self.packed:
             backbone.set_attn_implementation(PACKED_ATTENTION)
         embeddings = getattr(backbone, "embeddings", None)
@@ -101,10 +104,13 @@ def load_encoder(
     if name in MAKERS:
         source = str(_make(name, pretrained))
     elif Path(name).exists() and not (Path(name) / "config.json").is_file():
-        raise UserError(f"{name} holds no config.json: it is not a model directory.")
-    if is_use(Path(source)):
-        return UseEncoder.load(Path(source)), use_embedded.load_tokenizer(Path(source))
+        raise UserError(
+            f"{name} holds no config.json: it is not a model directory. Name the directory with "
+            "config.json, model.safetensors and the tokenizer's files."
+        )
     try:
+        if is_use(Path(source)):
+            return UseEncoder.load(Path(source)), use_embedded.load_tokenizer(Path(source))
         config = AutoConfig.from_pretrained(source, trust_remote_code=False)
         tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
         config.update(_dropout(config, dropout))
@@ -116,16 +122,23 @@ def load_encoder(
             use_safetensors=True,
             trust_remote_code=False,
             output_loading_info=True,
+            ignore_mismatched_sizes=True,  # _check_weights says which, transformers does not
             **arguments,
         )
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         raise UserError(
             f"The encoder '{name}' cannot be loaded: {_first_line(error)}\n"
             "Give the name of a hub model with safetensors weights, or a directory with "
             "config.json, model.safetensors and the tokenizer's files. Behind a firewall set "
             "HF_ENDPOINT to a mirror; without a network use members.NAME.encoder=e5-small-zh."
         ) from error
-    _check_weights(name, config, sorted(report["missing_keys"]), sorted(report["unexpected_keys"]))
+    _check_weights(name, config, report)
+    # Without the tokenizer's files transformers invents one that knows the special tokens only.
+    if len(tokenizer) <= len(tokenizer.all_special_ids):
+        raise UserError(
+            f"The encoder '{name}' has no tokenizer. Copy the tokenizer files (tokenizer.json or "
+            "vocab.txt) of the same checkpoint into the directory."
+        )
     if len(tokenizer) > config.vocab_size:
         raise UserError(
             f"The tokenizer of '{name}' has {len(tokenizer)} entries, the model's vocabulary "
@@ -135,7 +148,7 @@ def load_encoder(
     return Encoder(backbone), tokenizer
 
 
-_WITH_POOLER = {"bert", "roberta", "xlm-roberta", "albert"}
+_WITH_POOLER = {"bert", "roberta", "xlm-roberta", "albert", "ernie"}
 
 
 def _make(name: str, pretrained: Path) -> Path:
@@ -152,19 +165,26 @@ def _dropout(config: object, dropout: float) -> dict[str, float]:
     return {name: dropout for name in names if hasattr(config, name)}
 
 
-def _check_weights(name: str, config: object, missing: list[str], unexpected: list[str]) -> None:
+def _check_weights(name: str, config: object, report: dict) -> None:
     """A model with random layers trains quietly and badly, so nothing may be missing."""
+    for key, stored, expected in sorted(report["mismatched_keys"]):
+        raise UserError(
+            f"The weights of '{name}' do not fit its config.json: {key} is {tuple(stored)} in the "
+            f"file, {tuple(expected)} by the configuration. Take both from the same checkpoint."
+        )
+    missing = sorted(report["missing_keys"])
     if not missing:
         return
-    hint = ""
+    remedy = "Take config.json and the weights from the same checkpoint."
+    unexpected = report["unexpected_keys"]
     if config.model_type == "roberta" and any(key.startswith("bert.") for key in unexpected):
-        hint = (
-            " The weights are BERT's but config.json says model_type 'roberta' (the Chinese "
+        remedy = (
+            "The weights are BERT's but config.json says model_type 'roberta' (the Chinese "
             "RoBERTa-wwm checkpoints are BERT models): write \"model_type\": \"bert\"."
         )
     raise UserError(
         f"The weights of '{name}' lack {len(missing)} tensors that its config.json asks for "
-        f"(first: {missing[0]}).{hint}"
+        f"(first: {missing[0]}). {remedy}"
     )
 
 

@@ -127,7 +127,10 @@ class UseEncoder(nn.Module):
 def is_use(directory: Path) -> bool:
     """Whether a model directory holds this kind of encoder."""
     config = directory / "config.json"
-    return config.is_file() and json.loads(config.read_text("utf-8")).get("model_type") == TYPE
+    try:
+        return config.is_file() and json.loads(config.read_text("utf-8")).get("model_type") == TYPE
+    except ValueError:  # broken JSON: not ours, and transformers says what is wrong with it
+        return False
 
 
 def load_tokenizer(directory: Path) -> PreTrainedTokenizerFast:

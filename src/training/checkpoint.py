@@ -53,9 +53,9 @@ def load_checkpoint(
     for name, parameter in model.named_parameters():
         state = _under(f"optimizer/{name}/", tensors)
         if state:
+            # Fused AdamW counts its steps on the parameter's device, too.
             optimizer.state[parameter] = {
-                key: values if key == "step" else values.to(parameter.device)
-                for key, values in state.items()
+                key: values.to(parameter.device) for key, values in state.items()
             }
     return Progress(history, _under("best/", tensors))
 

@@ -76,7 +76,12 @@ def train(
     accelerator = Accelerator(mixed_precision="no")
     device, bare = accelerator.device, model
     if settings.gradient_checkpointing:
-        bare.encoder.backbone.gradient_checkpointing_enable({"use_reentrant": False})
+        if not hasattr(bare.encoder, "backbone"):
+            raise UserError(
+                f"{title}: this encoder has no layers whose activations could be recomputed. Set "
+                "training.gradient_checkpointing=false for it."
+            )
+        bare.encoder.backbone.activation_checkpointing_enable()
     optimizer = make_optimizer(bare.to(device), bare.encoder, settings)
     progress = load_checkpoint(checkpoint, bare, optimizer) or Progress([], {})
     model = accelerator.prepare_model(bare)
@@ -98,6 +103,8 @@ def train(
             mine = share[accelerator.process_index]
             # Processes hold unequal shares; DDP averages, so each weighs its sum by the whole.
             scale = accelerator.num_processes / (len(batch) * settings.accumulation)
+            if len(mine) == 0:  # fewer pairs than processes: compute one pair for nothing
+                mine, scale = np.array([0]), 0.0
             inputs = pairs.collate(batch[mine], reversed_rows[mine]).to(device)
             goals = targets[batch[mine]].to(device)
             goals = goals * (1 - 2 * settings.label_smoothing) + settings.label_smoothing
@@ -110,7 +117,9 @@ def train(
                 )
 
             boundary = number % settings.accumulation == 0 or number == len(batches)
-            with nullcontext() if boundary else accelerator.no_sync(model):
+            # An attack follows the gradient of all processes, so it needs every pass in sync.
+            in_sync = boundary or settings.adversarial.method != "none"
+            with nullcontext() if in_sync else accelerator.no_sync(model):
                 loss = accumulate_gradient(
                     compute_loss, model, bare.encoder.word_embeddings, settings.adversarial,
                     accelerator,

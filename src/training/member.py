@@ -53,13 +53,16 @@ def train_piece(
         checkpoint=checkpoint,
         title=title,
     )
-    with atomic_path(folder / WEIGHTS) as temporary:
-        save_file(model.state_dict(), temporary)
-    for name, frame in unseen.items():
-        with atomic_path(folder / f"{name}.npy") as temporary:
-            np.save(temporary, _predict(model, member, frame, tokenizer))
-    write_json(folder / "history.json", history)
-    checkpoint.unlink(missing_ok=True)
+    processes = PartialState()
+    if processes.is_main_process:  # all hold the same weights; one writes them
+        with atomic_path(folder / WEIGHTS) as temporary:
+            save_file(model.state_dict(), temporary)
+        for name, frame in unseen.items():
+            with atomic_path(folder / f"{name}.npy") as temporary:
+                np.save(temporary, _predict(model, member, frame, tokenizer))
+        write_json(folder / "history.json", history)
+        checkpoint.unlink(missing_ok=True)
+    processes.wait_for_everyone()
 
 
 def predict_piece(

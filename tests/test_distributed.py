@@ -1,0 +1,123 @@
+"""Two processes compute what one computes: same sums within rounding, same weights on both."""
+
+import os
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+REPOSITORY = Path(__file__).parents[1]
+
+# 49 pairs in batches of 8: of the last batch's single pair, one process gets nothing.
+SCRIPT = """
+import sys
+from pathlib import Path
+
+from accelerate import PartialState
+from safetensors.torch import save_file
+
+from src.config import MemberConfig
+from src.data.pairs import read_pairs
+from src.models.build import build_model, read_for
+from src.training.loop import train
+from src.training.member import train_piece
+
+data, pretrained, out = map(Path, sys.argv[1:])
+frame = read_pairs(data / "train.csv", labelled=True).frame
+training, valid = frame.iloc[:49], frame.iloc[49:99].reset_index(drop=True)
+fgm = {"method": "fgm", "epsilon": 0.3}
+pgd = {"method": "pgd", "epsilon": 0.3, "step_size": 0.2, "steps": 2}
+tasks = {
+    "siamese-fgm": ("siamese", fgm, 1),
+    "cross-fgm": ("cross", fgm, 1),
+    "cross-pgd": ("cross", pgd, 1),
+    "siamese-fgm-accumulated": ("siamese", fgm, 2),
+    "cross-pgd-accumulated": ("cross", pgd, 2),
+    "cross-accumulated": ("cross", {"method": "none"}, 2),
+}
+for name, (architecture, adversarial, accumulation) in tasks.items():
+    member = MemberConfig(
+        architecture=architecture, encoder="tiny",
+        training={
+            "epochs": 1, "batch_pairs": 8, "accumulation": accumulation, "encoder_lr": 1e-3,
+            "dropout": 0.0, "precision": "fp32", "adversarial": adversarial,
+        },
+    )
+    model, tokenizer = build_model(member, pretrained, 1)
+    history = train(
+        model, read_for(member, training, tokenizer), training["label"].to_numpy(),
+        read_for(member, valid, tokenizer), valid["label"].to_numpy(), member.training,
+        swap=0.5, seed=5, checkpoint=out / "none.safetensors", title=name,
+    )
+    state, losses = PartialState(), {k: str(v) for k, v in history[0].items()}
+    file = out / f"{name}-{state.process_index}of{state.num_processes}.safetensors"
+    save_file(model.state_dict(), file, metadata=losses)
+train_piece(
+    member.model_copy(update={"training": member.training.model_copy(update={"epochs": 2})}),
+    0, 0.5, training, {"oof": valid}, pretrained, out / f"piece{state.num_processes}", "piece",
+)
+"""
+TASKS = ["siamese-fgm", "cross-fgm", "cross-pgd",
+         "siamese-fgm-accumulated", "cross-pgd-accumulated", "cross-accumulated"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory, pretrained: Path, sample: Path) -> Path:
+    """The folder of the weights that one process and two processes trained."""
+    out = tmp_path_factory.mktemp("distributed")
+    script = out / "script.py"
+    script.write_text(SCRIPT, encoding="utf-8")
+    arguments = [str(path) for path in (script, sample, pretrained, out)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", arguments)
+        runpy.run_path(str(script), run_name="__main__")
+    # `accelerate launch --cpu` starts several processes through MPI only. The GPU way starts
+    # them anywhere, and without a GPU they talk through gloo.
+    launch = [
+        sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes", "2",
+        "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no",
+        "--main_process_port", "0",
+    ]  # fmt: skip
+    environment = os.environ | {
+        "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY),
+    }  # fmt: skip
+    run = subprocess.run(
+        launch + arguments, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert run.returncode == 0, run.stderr[-4000:]
+    return out
+
+
+def weights(runs: Path, name: str, process: str) -> dict[str, torch.Tensor]:
+    return load_file(runs / f"{name}-{process}.safetensors")
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_both_processes_hold_the_same_weights(runs: Path, name):
+    first, second = weights(runs, name, "0of2"), weights(runs, name, "1of2")
+    assert all(torch.equal(first[key], second[key]) for key in first)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_two_processes_train_the_weights_of_one(runs: Path, name):
+    """Tensor by tensor in norm: Adam turns rounding into movement where a gradient is about zero.
+
+    That is all there is to a key's bias, which softmax does not see.
+    """
+    one, two = weights(runs, name, "0of1"), weights(runs, name, "0of2")
+    for key in one:
+        if not key.endswith("key.bias"):
+            assert (two[key] - one[key]).norm() <= 1e-4 * one[key].norm(), key
+
+
+def test_a_piece_is_written_once_and_predicts_the_same(runs: Path):
+    one, two = runs / "piece1", runs / "piece2"
+    names = sorted(path.name for path in one.iterdir())
+    assert names == ["history.json", "model.safetensors", "oof.npy"]
+    assert sorted(path.name for path in two.iterdir()) == names
+    np.testing.assert_allclose(np.load(two / "oof.npy"), np.load(one / "oof.npy"), atol=1e-3)

@@ -1,0 +1,481 @@
+"""The training loop: optimiser, checkpoints, accumulation, best epoch, refusals, and that it learns."""
+
+import pickle
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors import safe_open
+from torch import nn
+
+from src.config import MemberConfig, TrainingConfig
+from src.data.pairs import read_pairs
+from src.errors import UserError
+from src.files import read_json
+from src.models.build import build_model, read_for
+from src.training.checkpoint import Progress, load_checkpoint, save_checkpoint
+from src.training.loop import autocast, log_loss, train
+from src.training.member import piece_seed, predict_piece, train_piece
+from src.training.optimizer import linear_schedule, make_optimizer, parameter_groups
+
+FGM = {"method": "fgm", "epsilon": 0.3}
+PGD = {"method": "pgd", "epsilon": 0.3, "step_size": 0.2, "steps": 2}
+
+
+def member_config(architecture: str = "siamese", **changes) -> MemberConfig:
+    """A member with the tiny encoder, without dropout unless asked."""
+    training = {
+        "epochs": 1, "batch_pairs": 16, "encoder_lr": 1e-3, "head_lr": 2e-3, "dropout": 0.0,
+        "precision": "fp32",
+    }  # fmt: skip
+    return MemberConfig(architecture=architecture, encoder="tiny", training=training | changes)
+
+
+class WatchedPairs:
+    """Pairs that note what is read of them, and interrupt the run some batches after a file."""
+
+    def __init__(self, pairs, trigger: Path | None = None, batches_left: int = 2) -> None:
+        self.pairs, self.groups = pairs, pairs.groups
+        self.trigger, self.batches_left = trigger, batches_left
+        self.read: list[tuple[list[int], list[bool]]] = []
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def collate(self, rows: np.ndarray, reversed_rows: np.ndarray):
+        if self.trigger is not None and self.trigger.is_file():
+            self.batches_left -= 1
+            if self.batches_left < 0:
+                raise KeyboardInterrupt
+        self.read.append((rows.tolist(), reversed_rows.tolist()))
+        return self.pairs.collate(rows, reversed_rows)
+
+
+@dataclass
+class Task:
+    """Sample pairs to train on and to choose the epoch by."""
+
+    training: pd.DataFrame
+    valid: pd.DataFrame
+    pretrained: Path
+    folder: Path
+
+    def network(self, member: MemberConfig, seed: int = 1):
+        model, self.tokenizer = build_model(member, self.pretrained, seed)
+        return model
+
+    def train(
+        self, member: MemberConfig, model: nn.Module, *, seed: int = 5, swap: float = 0.0,
+        checkpoint: str = "checkpoint.safetensors", interrupted: bool = False,
+        valid_labels: np.ndarray | None = None,
+    ) -> list[dict[str, float]]:  # fmt: skip
+        """Train `model` in place; what was read is kept in `watched`."""
+        file = self.folder / checkpoint
+        pairs = read_for(member, self.training, self.tokenizer)
+        self.watched = WatchedPairs(pairs, file if interrupted else None)
+        if valid_labels is None:
+            valid_labels = self.valid["label"].to_numpy()
+        return train(
+            model, self.watched, self.training["label"].to_numpy(),
+            read_for(member, self.valid, self.tokenizer), valid_labels, member.training,
+            swap=swap, seed=seed, checkpoint=file, title="tiny fold 0",
+        )  # fmt: skip
+
+    def fresh(self, member: MemberConfig, **arguments):
+        """A new network and the history of its training."""
+        model = self.network(member)
+        return model, self.train(member, model, **arguments)
+
+
+@pytest.fixture
+def task(pretrained: Path, sample: Path, tmp_path: Path) -> Task:
+    training = read_pairs(sample / "train.csv", labelled=True).frame.iloc[:192]
+    # Pairs that it trains on, so that the validation loss falls, or rises if labels are inverted.
+    valid = training.iloc[::3].reset_index(drop=True)
+    return Task(training, valid, pretrained, tmp_path)
+
+
+def state_of(model: nn.Module) -> dict[str, torch.Tensor]:
+    return {name: values.detach().clone() for name, values in model.state_dict().items()}
+
+
+def assert_same_bits(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> None:
+    assert one.keys() == other.keys()
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def distance(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> float:
+    """Euclidean, over all weights but the key biases.
+
+    Softmax does not see a key bias: its gradient is rounding, which Adam makes as large as any.
+    """
+    names = [name for name in one if not name.endswith("key.bias")]
+    return torch.cat([(one[n] - other[n]).flatten() for n in names]).norm().item()
+
+
+# Optimiser ----------------------------------------------------------------------------------------
+
+
+def test_every_parameter_has_its_learning_rate_and_decay(task: Task):
+    member = member_config(layer_decay=0.5, weight_decay=0.1)
+    model = task.network(member)
+    groups = parameter_groups(model, model.encoder, member.training)
+    found = {
+        id(p): (group["lr"], group["weight_decay"]) for group in groups for p in group["params"]
+    }
+    assert sum(len(group["params"]) for group in groups) == len(list(model.parameters()))
+    rates = {"head.": 2e-3, ".layer.1.": 1e-3, ".layer.0.": 5e-4, ".embeddings.": 2.5e-4}
+    for name, parameter in model.named_parameters():
+        (rate,) = [rate for part, rate in rates.items() if part in name]
+        plain = name.endswith("bias") or "LayerNorm" in name
+        assert found[id(parameter)] == (pytest.approx(rate), 0.0 if plain else 0.1), name
+
+
+def test_frozen_parameters_are_not_optimised(task: Task):
+    member = member_config()
+    model = task.network(member)
+    frozen = model.encoder.word_embeddings.weight.requires_grad_(False)
+    optimizer = make_optimizer(model, model.encoder, member.training)
+    chosen = [p for group in optimizer.param_groups for p in group["params"]]
+    assert len(chosen) == len(list(model.parameters())) - 1
+    assert all(p is not frozen for p in chosen)
+
+
+def test_a_frozen_table_survives_training_with_an_attack(task: Task):
+    member = member_config(adversarial=FGM)
+    model = task.network(member)
+    model.encoder.word_embeddings.weight.requires_grad_(False)
+    before = state_of(model)
+    task.train(member, model)
+    after = state_of(model)
+    (table,) = [name for name in before if name.endswith("word_embeddings.weight")]
+    assert torch.equal(before[table], after[table]) and distance(before, after) > 0.1
+
+
+def test_learning_rate_rises_then_falls_to_zero():
+    factors = [linear_schedule(step, 100, 0.1) for step in range(101)]
+    assert factors[0] == pytest.approx(1 / 11) and factors[9] == pytest.approx(10 / 11)
+    assert factors[10] == 1.0 and factors[55] == pytest.approx(0.5)
+    assert factors[99] == pytest.approx(1 / 90) and factors[100] == 0.0
+
+
+@given(st.integers(1, 400), st.floats(0, 0.99))
+def test_learning_rate_has_one_peak_and_is_never_zero_or_above_one(steps, warmup):
+    factors = np.array([linear_schedule(step, steps, warmup) for step in range(steps)])
+    assert (factors > 0).all() and (factors <= 1).all()
+    peak = factors.argmax()
+    assert (np.diff(factors[: peak + 1]) > 0).all() and (np.diff(factors[peak:]) < 0).all()
+    assert abs(peak - warmup * steps) <= 1.5
+
+
+def test_the_loop_follows_the_schedule(task: Task, monkeypatch: pytest.MonkeyPatch):
+    """Rates at every step of two epochs; the head's is twice the encoder's throughout."""
+    rates, step = [], torch.optim.AdamW.step
+
+    def noting(optimizer, *arguments, **named):
+        rates.append({group["lr"] for group in optimizer.param_groups})
+        return step(optimizer, *arguments, **named)
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", noting)
+    task.fresh(member_config("cross", epochs=2, warmup=0.25, accumulation=2))
+    assert len(rates) == 12  # 192 pairs in batches of 16, two at a time, twice
+    expected = [linear_schedule(number, 12, 0.25) for number in range(12)]
+    assert [max(r) for r in rates] == pytest.approx([2e-3 * factor for factor in expected])
+    assert [min(r) for r in rates] == pytest.approx([1e-3 * factor for factor in expected])
+
+
+# Checkpoints --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("best_is_first", [False, True])
+def test_a_killed_run_continues_to_the_same_bits(
+    task: Task, best_is_first: bool, monkeypatch: pytest.MonkeyPatch
+):
+    """Dropout, attack and schedule included; and no pickle is written or read on the way."""
+    member = member_config(epochs=3, dropout=0.1, adversarial=FGM, warmup=0.3)
+    labels = task.valid["label"].to_numpy()
+    labels = 1 - labels if best_is_first else labels  # the more it learns, the worse it looks
+    whole, history = task.fresh(member, valid_labels=labels)
+    losses = [row["valid_loss"] for row in history]
+    assert (np.argmin(losses) == 0) == best_is_first
+
+    def forbidden(*_, **__):
+        raise AssertionError("pickle")
+
+    for module, name in [(torch, "save"), (torch, "load"), (pickle, "dump"), (pickle, "dumps"),
+                         (pickle, "load"), (pickle, "loads")]:  # fmt: skip
+        monkeypatch.setattr(module, name, forbidden)
+    arguments = {"checkpoint": "second.safetensors", "valid_labels": labels}
+    with pytest.raises(KeyboardInterrupt):
+        task.fresh(member, interrupted=True, **arguments)
+    with safe_open(task.folder / "second.safetensors", framework="pt") as file:
+        assert {name.split("/")[0] for name in file.keys()} == {"model", "best", "optimizer"}
+    continued = task.network(member, seed=99)  # all that counts is in the checkpoint
+    batches_of_an_epoch = len(task.watched.read)
+    assert task.train(member, continued, **arguments) == history
+    assert batches_of_an_epoch < len(task.watched.read) < 3 * batches_of_an_epoch
+    assert_same_bits(state_of(continued), state_of(whole))
+
+
+def test_without_a_checkpoint_there_is_nothing_to_continue(task: Task):
+    member = member_config()
+    model = task.network(member)
+    optimizer = make_optimizer(model, model.encoder, member.training)
+    assert load_checkpoint(task.folder / "absent.safetensors", model, optimizer) is None
+
+
+def test_a_checkpoint_gives_back_the_whole_state(task: Task):
+    member, file = member_config(), task.folder / "state.safetensors"
+    model = task.network(member)
+    optimizer = make_optimizer(model, model.encoder, member.training)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(2):
+        for parameter in model.parameters():
+            parameter.grad = torch.randn(parameter.shape, generator=generator)
+        optimizer.step()
+    history = [{"epoch": 1, "valid_loss": 0.1 + 0.2}]
+    best = {name: values + 1 for name, values in state_of(model).items()}
+    save_checkpoint(file, model, optimizer, Progress(history, best))
+
+    other = task.network(member, seed=2)
+    other_optimizer = make_optimizer(other, other.encoder, member.training)
+    progress = load_checkpoint(file, other, other_optimizer)
+    assert progress is not None and progress.history == history
+    assert_same_bits(progress.best, best)
+    assert_same_bits(state_of(other), state_of(model))
+    for mine, theirs in zip(model.parameters(), other.parameters(), strict=True):
+        one, two = optimizer.state[mine], other_optimizer.state[theirs]
+        assert set(one) == set(two) == {"step", "exp_avg", "exp_avg_sq"}
+        assert all(torch.equal(one[key], two[key]) for key in one)
+
+
+# One step from several batches, or with less memory -----------------------------------------------
+
+
+def test_two_half_batches_make_one_batch(task: Task):
+    """Weights within rounding; clipping in the middle of the norms makes the sum's scale count."""
+    start = state_of(task.network(member_config("cross")))
+    ends, losses = [], []
+    for name, changes in {"whole": {"batch_pairs": 32}, "halves": {"accumulation": 2}}.items():
+        member = member_config("cross", clip_norm=0.5, **changes)
+        model, history = task.fresh(member, swap=0.5, checkpoint=name)
+        ends.append(state_of(model))
+        losses.append(history[0]["train_loss"])
+    assert distance(*ends) < 2e-3 * distance(ends[0], start)
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+
+
+def test_the_last_batches_of_an_epoch_count_though_they_are_fewer(task: Task):
+    """12 batches, five at a time: the step after the 12th uses the two that are left."""
+    calls = []
+    step = torch.optim.AdamW.step
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.optim.AdamW, "step", lambda o, *a, **k: calls.append(1) or step(o))
+        task.fresh(member_config("cross", accumulation=5))
+    assert len(calls) == 3
+
+
+@pytest.mark.parametrize("adversarial", [{"method": "none"}, PGD], ids=["clean", "pgd"])
+def test_gradient_checkpointing_changes_memory_not_weights(task: Task, adversarial):
+    ends, calls = [], []
+    for on in (False, True):
+        member = member_config(gradient_checkpointing=on, adversarial=adversarial, dropout=0.1)
+        model = task.network(member)
+        passes: list[int] = []
+        model.encoder.layers[0].attention.register_forward_hook(
+            lambda module, *_, passes=passes: passes.append(1) if module.training else None
+        )
+        task.train(member, model, checkpoint=f"{on}")
+        ends.append(state_of(model))
+        calls.append(len(passes))
+    assert calls[1] > 1.5 * calls[0]  # activations were computed a second time
+    for name, values in ends[0].items():
+        torch.testing.assert_close(ends[1][name], values, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("architecture", ["siamese", "cross"])
+def test_training_in_bfloat16_learns_about_the_same(task: Task, architecture):
+    losses = [
+        task.fresh(member_config(architecture, precision=precision), checkpoint=precision)[1]
+        for precision in ("fp32", "bf16")
+    ]
+    exact, rounded = (history[0]["train_loss"] for history in losses)
+    assert exact != rounded and exact == pytest.approx(rounded, rel=0.02)
+
+
+def test_precision_chooses_the_matrix_product():
+    matrix, cpu = torch.ones(2, 2), torch.device("cpu")
+    for precision, expected in {"fp32": torch.float32, "bf16": torch.bfloat16}.items():
+        with autocast(cpu, precision):
+            assert (matrix @ matrix).dtype == expected
+    with autocast(cpu, "auto"):
+        assert (matrix @ matrix).dtype in (torch.float32, torch.bfloat16)
+
+
+# Loss, seeds and the best epoch -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("smoothing", "accumulation"), [(0.0, 1), (0.1, 1), (0.1, 3)])
+def test_train_loss_is_the_mean_over_pairs_with_smoothed_labels(
+    task: Task, smoothing, accumulation
+):
+    """Read off a network that stands still: its logits before training give the loss."""
+    member = member_config(
+        encoder_lr=1e-12, head_lr=1e-12, label_smoothing=smoothing, accumulation=accumulation
+    )
+    model = task.network(member)
+    logits = model.predict(read_for(member, task.training, task.tokenizer))
+    goals = task.training["label"].to_numpy() * (1 - 2 * smoothing) + smoothing
+    expected = np.mean(np.logaddexp(0, logits) - goals * logits)
+    (row,) = task.train(member, model)
+    assert row["train_loss"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_log_loss_is_that_of_scikit_learn():
+    from sklearn import metrics
+
+    rng = np.random.default_rng(0)
+    labels, logits = rng.integers(0, 2, 50), rng.normal(scale=3, size=50)
+    expected = metrics.log_loss(labels, 1 / (1 + np.exp(-logits)))
+    assert log_loss(labels, logits) == pytest.approx(expected)
+    assert log_loss(np.array([1, 0]), np.array([-1e4, 1e4])) == 1e4
+
+
+@pytest.mark.parametrize("best_is_first", [False, True])
+def test_the_epoch_with_the_lowest_validation_loss_is_kept(task: Task, best_is_first):
+    member = member_config(epochs=3)
+    labels = task.valid["label"].to_numpy()
+    labels = 1 - labels if best_is_first else labels
+    model, history = task.fresh(member, valid_labels=labels)
+    assert [row["epoch"] for row in history] == [1, 2, 3]
+    losses = [row["valid_loss"] for row in history]
+    best = int(np.argmin(losses))
+    assert (best == 0) == best_is_first and len(set(losses)) == 3
+    logits = model.predict(read_for(member, task.valid, task.tokenizer))
+    assert log_loss(labels, logits) == pytest.approx(losses[best], rel=1e-9)
+    accuracy = np.mean((logits > 0) == (labels == 1))
+    assert history[best]["valid_accuracy"] == pytest.approx(accuracy)
+
+
+def test_a_seed_gives_a_network_and_another_seed_another(task: Task):
+    member = member_config(dropout=0.1)
+    ends = [
+        state_of(task.fresh(member, seed=seed, checkpoint=name)[0])
+        for name, seed in {"a": 5, "b": 5, "c": 6}.items()
+    ]
+    assert_same_bits(ends[0], ends[1])
+    assert distance(ends[0], ends[2]) > 0.1
+
+
+def test_every_epoch_cuts_the_rows_into_other_batches(task: Task):
+    task.fresh(member_config(epochs=2))
+    rows = [row for batch, _ in task.watched.read for row in batch]
+    first, second = rows[: len(task.training)], rows[len(task.training) :]
+    assert sorted(first) == sorted(second) and first != second
+
+
+def reversed_in(task: Task, swap: float, seed: int, name: str) -> np.ndarray:
+    """bool[2, P]: which rows were read in reverse order in either epoch."""
+    member = member_config("cross", epochs=2)
+    task.fresh(member, swap=swap, seed=seed, checkpoint=name)
+    rows = [row for batch, _ in task.watched.read for row in batch]
+    flags = np.array([flag for _, batch in task.watched.read for flag in batch])
+    epochs = np.split(np.array(rows), 2)
+    assert all(sorted(epoch) == list(range(len(task.training))) for epoch in epochs)
+    return np.array([f[np.argsort(e)] for f, e in zip(np.split(flags, 2), epochs, strict=True)])
+
+
+def test_swaps_are_drawn_from_seed_and_epoch(task: Task):
+    first, again = (reversed_in(task, 0.5, 5, name) for name in "ab")
+    other = reversed_in(task, 0.5, 6, "c")
+    assert np.array_equal(first, again)
+    assert (first[0] != first[1]).any() and (first != other).any()
+    assert 0.4 < first.mean() < 0.6
+
+
+@pytest.mark.parametrize(("swap", "expected"), [(0.0, False), (1.0, True)])
+def test_swap_can_be_never_or_always(task: Task, swap, expected):
+    assert (reversed_in(task, swap, 5, "swap") == expected).all()
+
+
+# Refusals -----------------------------------------------------------------------------------------
+
+
+def test_a_loss_that_is_not_finite_names_the_learning_rate(task: Task):
+    member = member_config(encoder_lr=1e30, head_lr=1e30)
+    with pytest.raises(UserError, match=r"tiny fold 0.*epoch 1.*training\.encoder_lr") as error:
+        task.fresh(member)
+    assert "1e+30" in str(error.value)
+
+
+def test_collapsed_predictions_name_the_learning_rate(task: Task):
+    member = member_config(encoder_lr=1e-9, head_lr=1e-9)
+    model = task.network(member)
+    nn.init.zeros_(model.head[-1].weight)
+    with pytest.raises(UserError, match=r"tiny fold 0.*one class(.|\n)*training\.encoder_lr"):
+        task.train(member, model)
+
+
+def test_an_encoder_without_layers_cannot_checkpoint_gradients(task: Task):
+    member = member_config(gradient_checkpointing=True)
+    model = task.network(member)
+    backbone = model.encoder.backbone
+    del model.encoder.backbone  # as models.use_embedded.UseEncoder, which has none
+    with pytest.raises(UserError, match="gradient_checkpointing"):
+        task.train(member, model)
+    assert backbone is not None
+
+
+# The whole ----------------------------------------------------------------------------------------
+
+
+def test_a_tiny_network_learns_what_it_has_not_seen(task: Task, sample: Path):
+    task.training = read_pairs(sample / "train.csv", labelled=True).frame
+    task.valid = read_pairs(sample / "dev.csv", labelled=True).frame
+    member = member_config(epochs=4, batch_pairs=32, encoder_lr=5e-3, head_lr=5e-3)
+    _, history = task.fresh(member)
+    losses = [row["train_loss"] for row in history]
+    assert losses == sorted(losses, reverse=True) and losses[-1] < 0.4 * losses[0]
+    assert history[-1]["valid_accuracy"] > 0.7  # the majority class: 0.58
+
+
+@pytest.mark.parametrize(("architecture", "attack"), [("siamese", FGM), ("cross", PGD)])
+def test_a_tiny_network_learns_under_attack(task: Task, architecture, attack):
+    attack = attack | {"epsilon": 0.05, "step_size": 0.03}  # its embeddings are small, too
+    member = member_config(
+        architecture, epochs=6, encoder_lr=4e-3, head_lr=4e-3, label_smoothing=0.0,
+        adversarial=attack,
+    )  # fmt: skip
+    _, history = task.fresh(member, swap=0.5)
+    assert history[-1]["train_loss"] < 0.8 * history[0]["train_loss"]
+    labels = task.valid["label"]
+    assert history[-1]["valid_accuracy"] > max(labels.mean(), 1 - labels.mean()) + 0.1
+
+
+def test_a_piece_can_be_read_back(task: Task):
+    member, piece = member_config("cross", epochs=2), task.folder / "piece"
+    piece.mkdir()
+    test = task.valid.assign(label=-1).iloc[::-1].reset_index(drop=True)
+    unseen = {"oof": task.valid, "test": test}
+    train_piece(member, 1, 0.5, task.training, unseen, task.pretrained, piece, "tiny fold 1")
+    assert sorted(path.name for path in piece.iterdir()) == [
+        "history.json", "model.safetensors", "oof.npy", "test.npy"
+    ]  # fmt: skip
+    logits = np.load(piece / "oof.npy", allow_pickle=False)
+    assert logits.dtype == np.float64 and logits.shape == (len(task.valid),)
+    assert np.array_equal(predict_piece(member, task.valid, task.pretrained, piece), logits)
+    np.testing.assert_allclose(np.load(piece / "test.npy"), logits[::-1], atol=1e-5)
+    history = read_json(piece / "history.json")
+    losses = [row["valid_loss"] for row in history]
+    assert log_loss(task.valid["label"].to_numpy(), logits) == pytest.approx(min(losses))
+
+
+def test_folds_and_members_draw_their_own_numbers():
+    members = [member_config().model_copy(update={"seed": seed}) for seed in (2020, 2021)]
+    seeds = {piece_seed(member, fold) for member in members for fold in range(10)}
+    assert len(seeds) == 20

@@ -1,0 +1,44 @@
+"""What tests of whole runs share: a cut of the sample, and a run in a process that may be killed."""
+
+import os
+import sys
+from pathlib import Path
+
+from src.data.pairs import read_pairs, write_pairs
+
+ROOT = Path(__file__).parents[1]
+
+
+def cut_sample(sample: Path, folder: Path, train: int = 240, other: int = 60) -> Path:
+    """The first rows of the sample's files, as data directory of a run."""
+    for role, rows in (("train", train), ("dev", other), ("test", other)):
+        frame = read_pairs(sample / f"{role}.csv", labelled=role != "test").frame
+        write_pairs(frame.iloc[:rows], folder / f"{role}.csv")
+    return folder
+
+
+def settings(folder: Path, pretrained: Path) -> list[str]:
+    """Overrides of the tiny profile for a run of seconds that keeps everything in `folder`."""
+    return [
+        f"data.dir={folder / 'data'}",
+        f"paths.work={folder / 'work'}",
+        f"paths.submissions={folder / 'submissions'}",
+        f"paths.pretrained={pretrained}",
+        "split.folds=2",
+        "training.epochs=1",
+        # Enough for answers of both kinds.
+        "members.siamese-fgm.training.epochs=2",
+        "members.siamese-fgm.training.batch_pairs=8",
+        "tune.trials=8",
+    ]
+
+
+def command(log: Path, arguments: list[str]) -> None:
+    """`python -m src ARGUMENTS` in this process, its output in the file `log`."""
+    from src.__main__ import entry
+
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    sys.argv = ["src", *arguments]
+    entry()
