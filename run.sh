@@ -33,7 +33,7 @@ case "${1:-}" in
     cd "$root"
     exec "$python" -m pytest "$@"
     ;;
-  predict | audit)
+  predict | audit | compare)
     exec "$python" -m src "$@"
     ;;
   *)

@@ -136,6 +136,16 @@ def audit(train_file: Path, evaluation_file: Path, as_json: bool) -> None:
         Console().print(audit_table(result))
 
 
+@main.command()
+@click.argument("work_a", type=click.Path(path_type=Path))
+@click.argument("work_b", type=click.Path(path_type=Path))
+def compare(work_a: Path, work_b: Path) -> None:
+    """Is the run in WORK_A better than the one in WORK_B? A paired test, out of fold."""
+    from .report.compare import compare_runs
+
+    print(compare_runs(work_a, work_b))
+
+
 def entry() -> None:
     """Run the command line.
 

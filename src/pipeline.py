@@ -145,6 +145,7 @@ class Pipeline:
             ],
             ["models", "training"],
             lambda _: stages.train(self.config, self.layout, name, fold),
+            shared=True,
         )
 
     def _piece_settings(self, member: MemberConfig) -> dict[str, Any]:

@@ -7,6 +7,7 @@ and written after everything else, so a killed step is simply run again.
 
 import hashlib
 import json
+import os
 import resource
 import sys
 import time
@@ -37,6 +38,7 @@ class Step:
         code: files and folders under src/ whose text the result depends on.
         make: writes the results into the folder; runs again from its own traces after a kill.
         delivered: files outside the folder that `make` writes.
+        shared: whether all processes of a launch make the step together (training).
 
     A file of the folder that is gone, or a delivered one that is gone or was replaced, makes the
     step run again.
@@ -49,6 +51,7 @@ class Step:
     code: Sequence[str]
     make: Callable[[Path], object]
     delivered: Sequence[Path] = ()
+    shared: bool = False
 
     def fingerprint(self) -> str:
         """SHA-256 over settings, inputs' content and code."""
@@ -78,39 +81,75 @@ class Step:
     def run(self) -> bool:
         """Make the folder unless it is current; True when something was done.
 
-        A step that another process is making is waited for, then seen to be current.
+        A step that another process is making is waited for, then seen to be current. Under
+        `accelerate launch` the main process decides, and the others help with steps that are
+        `shared` between processes and wait for the rest.
         """
+        processes = _launched_processes()
+        if processes and not processes.is_main_process:
+            needed = _from_main(None)
+            if needed and self.shared:
+                processes.wait_for_everyone()  # until the folder is ready
+                self.make(self.folder)
+            processes.wait_for_everyone()
+            return needed
         with exclusive(self.folder.with_name(f".{self.folder.name}.lock"), self.name):
-            if self.is_current():
-                return False
-            print(f"── {self.name}", file=sys.stderr, flush=True)
-            fingerprint = self.fingerprint()
-            marker = self.folder / MARKER
-            pending = self.folder / PENDING
-            self.folder.mkdir(parents=True, exist_ok=True)
-            marker.unlink(missing_ok=True)
-            # Traces of another fingerprint (a half-trained model of other settings) are no use.
-            if not pending.is_file() or read_json(pending)["fingerprint"] != fingerprint:
-                for stale in self.folder.iterdir():
-                    if stale.is_file():
-                        stale.unlink()
-                write_json(pending, {"fingerprint": fingerprint})
-            started = time.perf_counter()
-            self.make(self.folder)
-            record = {
-                "fingerprint": fingerprint,
-                "files": sorted(
-                    path.name
-                    for path in self.folder.iterdir()
-                    if path.is_file() and path.name != PENDING
-                ),
-                "delivered": self._delivered(),
-                "seconds": round(time.perf_counter() - started, 2),
-                "peak_memory_gb": round(peak_memory_gb(), 3),
-            }
-            write_json(marker, record)
-            pending.unlink()
-            return True
+            needed = not self.is_current()
+            if processes:
+                _from_main(needed)
+            if needed:
+                started = time.perf_counter()
+                fingerprint = self._begin()
+                if processes and self.shared:
+                    processes.wait_for_everyone()
+                self.make(self.folder)
+                self._finish(fingerprint, time.perf_counter() - started)
+        if processes:
+            processes.wait_for_everyone()
+        return needed
+
+    def _begin(self) -> str:
+        """Take the marker away and clear what other settings have left; the fingerprint."""
+        print(f"── {self.name}", file=sys.stderr, flush=True)
+        fingerprint = self.fingerprint()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / MARKER).unlink(missing_ok=True)
+        # Traces of another fingerprint (a half-trained model of other settings) are no use.
+        pending = self.folder / PENDING
+        if not pending.is_file() or read_json(pending)["fingerprint"] != fingerprint:
+            for stale in self.folder.iterdir():
+                if stale.is_file():
+                    stale.unlink()
+            write_json(pending, {"fingerprint": fingerprint})
+        return fingerprint
+
+    def _finish(self, fingerprint: str, seconds: float) -> None:
+        files = [path.name for path in self.folder.iterdir() if path.is_file()]
+        record = {
+            "fingerprint": fingerprint,
+            "files": sorted(set(files) - {PENDING}),
+            "delivered": self._delivered(),
+            "seconds": round(seconds, 2),
+            "peak_memory_gb": round(peak_memory_gb(), 3),
+        }
+        write_json(self.folder / MARKER, record)
+        (self.folder / PENDING).unlink()
+
+
+def _launched_processes():
+    """accelerate's view of the processes of one launch; None for an ordinary run."""
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        return None
+    from accelerate import PartialState
+
+    return PartialState()
+
+
+def _from_main(decision: bool | None) -> bool:
+    """The main process's decision, known to all processes."""
+    from accelerate.utils import broadcast_object_list
+
+    return broadcast_object_list([decision])[0]
 
 
 @contextmanager

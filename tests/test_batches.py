@@ -11,7 +11,8 @@ SIZES = st.integers(1, 20)
 
 
 def cut(groups: np.ndarray, size: int, seed: int = 0) -> list[np.ndarray]:
-    return epoch_batches(groups, size, np.random.default_rng(seed))
+    lengths = np.random.default_rng(9).integers(4, 40, len(groups))
+    return epoch_batches(groups, lengths, size, np.random.default_rng(seed))
 
 
 @given(GROUPS, SIZES, st.integers(0, 99))
@@ -33,15 +34,16 @@ def test_a_group_is_cut_only_where_it_exceeds_a_batch(groups, size, seed):
         assert len(holders) == -(-np.sum(groups == group) // size)
 
 
-@given(GROUPS, SIZES, st.integers(0, 99))
-def test_batches_are_filled(groups, size, seed):
-    """A batch is closed only because the next piece does not fit."""
-    counts = [len(batch) for batch in cut(groups, size, seed)]
-    assert all(one + next_one > size for one, next_one in zip(counts, counts[1:], strict=False))
+def test_rows_without_groups_fill_all_batches_but_one():
+    assert sorted(len(batch) for batch in cut(np.arange(70), 32)) == [6, 32, 32]
 
 
-def test_rows_without_groups_fill_all_batches_but_the_last():
-    assert [len(batch) for batch in cut(np.arange(70), 32)] == [32, 32, 6]
+def test_a_batch_holds_rows_of_similar_length():
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(4, 60, 2000)
+    batches = epoch_batches(np.arange(2000), lengths, 50, rng)
+    spread = np.mean([np.ptp(lengths[batch]) for batch in batches])
+    assert spread < np.ptp(lengths) / 4
 
 
 @given(GROUPS, SIZES, st.integers(0, 99))
@@ -54,7 +56,8 @@ def test_the_seed_decides(groups, size, seed):
 def test_another_epoch_is_another_order():
     groups = np.arange(100) // 4
     rng = np.random.default_rng(0)
-    orders = [np.concatenate(epoch_batches(groups, 10, rng)).tolist() for _ in range(2)]
+    epochs = [epoch_batches(groups, np.full(100, 13), 10, rng) for _ in range(2)]
+    orders = [np.concatenate(batches).tolist() for batches in epochs]
     orders.append(np.concatenate(cut(groups, 10, seed=1)).tolist())
     assert orders[0] != orders[1] != orders[2] != orders[0]
     assert all(order != list(range(100)) for order in orders)
@@ -62,6 +65,6 @@ def test_another_epoch_is_another_order():
 
 def test_which_groups_meet_in_a_batch_changes():
     """Shuffling the batches alone would leave the same rows together for ever."""
-    groups = np.arange(100)
+    groups = np.arange(1000)
     partners = [{frozenset(batch.tolist()) for batch in cut(groups, 10, seed)} for seed in (0, 1)]
     assert not partners[0] & partners[1]

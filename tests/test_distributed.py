@@ -10,6 +10,10 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from tiny_run import cut_sample, settings
+
+from src.config import load_config
+from src.pipeline import Pipeline
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -53,7 +57,7 @@ for name, (architecture, adversarial, accumulation) in tasks.items():
         model, read_for(member, training, tokenizer), training["label"].to_numpy(),
         read_for(member, valid, tokenizer), valid["label"].to_numpy(), member.training,
         swap=0.5, seed=5, checkpoint=out / "none.safetensors", title=name,
-    )
+    ).history
     state, losses = PartialState(), {k: str(v) for k, v in history[0].items()}
     file = out / f"{name}-{state.process_index}of{state.num_processes}.safetensors"
     save_file(model.state_dict(), file, metadata=losses)
@@ -76,9 +80,16 @@ def runs(tmp_path_factory: pytest.TempPathFactory, pretrained: Path, sample: Pat
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", arguments)
         runpy.run_path(str(script), run_name="__main__")
+    run = launch(*arguments)
+    assert run.returncode == 0, run.stderr[-4000:]
+    return out
+
+
+def launch(*arguments: str) -> subprocess.CompletedProcess:
+    """Run a script or `-m module` with its arguments in two processes."""
     # `accelerate launch --cpu` starts several processes through MPI only. The GPU way starts
     # them anywhere, and without a GPU they talk through gloo.
-    launch = [
+    command = [
         sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes", "2",
         "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no",
         "--main_process_port", "0",
@@ -86,11 +97,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory, pretrained: Path, sample: Pat
     environment = os.environ | {
         "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY),
     }  # fmt: skip
-    run = subprocess.run(
-        launch + arguments, env=environment, capture_output=True, text=True, timeout=300
+    return subprocess.run(
+        [*command, *arguments], env=environment, capture_output=True, text=True, timeout=300
     )
-    assert run.returncode == 0, run.stderr[-4000:]
-    return out
 
 
 def weights(runs: Path, name: str, process: str) -> dict[str, torch.Tensor]:
@@ -121,3 +130,18 @@ def test_a_piece_is_written_once_and_predicts_the_same(runs: Path):
     assert names == ["history.json", "model.safetensors", "oof.npy"]
     assert sorted(path.name for path in two.iterdir()) == names
     np.testing.assert_allclose(np.load(two / "oof.npy"), np.load(one / "oof.npy"), atol=1e-3)
+
+
+def test_a_launched_command_trains_a_piece_that_an_ordinary_run_finds_done(
+    tmp_path: Path, pretrained: Path, sample: Path
+):
+    """The steps before training are made by one process, the piece by both."""
+    cut_sample(sample, tmp_path / "data")
+    overrides = settings(tmp_path, pretrained)
+    piece = ["--member", "siamese-fgm", "--fold", "1"]
+    run = launch("-m", "src", "train", "--profile", "tiny", *piece, *overrides)
+    assert run.returncode == 0, run.stderr[-4000:]
+    assert run.stderr.count("── train siamese-fgm fold 1") == 1
+    pipeline = Pipeline(load_config("tiny", overrides))
+    current = {step.name: step.is_current() for step in pipeline.steps("train")}
+    assert [name for name, done in current.items() if done] == ["train siamese-fgm fold 1"]

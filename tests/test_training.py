@@ -40,7 +40,7 @@ class WatchedPairs:
     """Pairs that note what is read of them, and interrupt the run some batches after a file."""
 
     def __init__(self, pairs, trigger: Path | None = None, batches_left: int = 2) -> None:
-        self.pairs, self.groups = pairs, pairs.groups
+        self.pairs, self.groups, self.lengths = pairs, pairs.groups, pairs.lengths
         self.trigger, self.batches_left = trigger, batches_left
         self.read: list[tuple[list[int], list[bool]]] = []
 
@@ -84,7 +84,7 @@ class Task:
             model, self.watched, self.training["label"].to_numpy(),
             read_for(member, self.valid, self.tokenizer), valid_labels, member.training,
             swap=swap, seed=seed, checkpoint=file, title="tiny fold 0",
-        )  # fmt: skip
+        ).history  # fmt: skip
 
     def fresh(self, member: MemberConfig, **arguments):
         """A new network and the history of its training."""
@@ -257,16 +257,28 @@ def test_a_checkpoint_gives_back_the_whole_state(task: Task):
 # One step from several batches, or with less memory -----------------------------------------------
 
 
-def test_two_half_batches_make_one_batch(task: Task):
-    """Weights within rounding; clipping in the middle of the norms makes the sum's scale count."""
-    start = state_of(task.network(member_config("cross")))
-    ends, losses = [], []
+def test_two_half_batches_make_one_batch(task: Task, monkeypatch: pytest.MonkeyPatch):
+    """The same gradient at every step, and so the same weights; each step sees all 32 pairs."""
+    task.training = task.training.iloc[:32]
+    gradients, step = [], torch.optim.AdamW.step
+
+    def noting(optimizer, *arguments, **named):
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        gradients.append(torch.cat([p.grad.flatten() for p in parameters]))
+        return step(optimizer, *arguments, **named)
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", noting)
+    start, ends, losses = state_of(task.network(member_config("cross"))), [], []
     for name, changes in {"whole": {"batch_pairs": 32}, "halves": {"accumulation": 2}}.items():
-        member = member_config("cross", clip_norm=0.5, **changes)
-        model, history = task.fresh(member, swap=0.5, checkpoint=name)
+        model, history = task.fresh(
+            member_config("cross", epochs=4, clip_norm=1e3, **changes), checkpoint=name
+        )
         ends.append(state_of(model))
-        losses.append(history[0]["train_loss"])
-    assert distance(*ends) < 2e-3 * distance(ends[0], start)
+        losses.append([row["train_loss"] for row in history])
+    assert len(gradients) == 8
+    for whole, halves in zip(gradients[:4], gradients[4:], strict=True):
+        assert (whole - halves).norm() < 1e-4 * whole.norm()
+    assert distance(*ends) < 1e-3 * distance(ends[0], start)
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
 
 

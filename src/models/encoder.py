@@ -11,6 +11,7 @@ from transformers.utils import logging as transformers_logging
 
 from ..errors import UserError
 from . import embedded, tiny, use_embedded
+from .dropout import replace_dropout
 from .pooling import pool
 from .tokens import PACKED_ATTENTION, Tokens
 from .use_embedded import UseEncoder, is_use
@@ -39,6 +40,7 @@ class Encoder(nn.Module):
     def __init__(self, backbone: nn.Module) -> None:
         super().__init__()
         self.backbone = backbone
+        replace_dropout(backbone)
         self.packed = backbone.config.model_type in _PACKED
         if self.packed:
             backbone.set_attn_implementation(PACKED_ATTENTION)

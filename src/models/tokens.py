@@ -16,6 +16,8 @@ from torch import Tensor
 from torch.nn import functional
 from transformers import AttentionInterface
 
+from .dropout import dropout as random_dropout
+
 PACKED_ATTENTION = "packed_sdpa"
 
 
@@ -104,7 +106,7 @@ def packed_attention(
     if query.is_cpu:
         # For sequences this short the fused CPU kernel takes 6 times as long as two products.
         scores = (query @ key.transpose(2, 3) * scaling).masked_fill(~mask, float("-inf"))
-        mixed = functional.dropout(scores.softmax(-1), dropout, module.training) @ value
+        mixed = random_dropout(scores.softmax(-1), dropout, module.training) @ value
     else:
         mixed = functional.scaled_dot_product_attention(
             query, key, value, mask, dropout_p=dropout, scale=scaling

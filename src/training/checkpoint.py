@@ -6,7 +6,7 @@ same numbers as an uninterrupted run.
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -19,10 +19,17 @@ from ..files import atomic_path
 
 @dataclass
 class Progress:
-    """What is known after some epochs: one history row each, and the best epoch's weights."""
+    """What is known after some epochs.
 
-    history: list[dict[str, float]]
-    best: dict[str, Tensor]
+    Attributes:
+        history: one row an epoch: epoch, train_loss, valid_loss, valid_accuracy.
+        best: the weights of the epoch with the lowest validation loss.
+        valid_logits: float64[P], that epoch's logits of the validation pairs.
+    """
+
+    history: list[dict[str, float]] = field(default_factory=list)
+    best: dict[str, Tensor] = field(default_factory=dict)
+    valid_logits: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.float64))
 
 
 def save_checkpoint(
@@ -31,6 +38,7 @@ def save_checkpoint(
     """Write the whole training state to `path`, atomically."""
     tensors = {f"model/{name}": values for name, values in model.state_dict().items()}
     tensors |= {f"best/{name}": values for name, values in progress.best.items()}
+    tensors["valid_logits"] = progress.valid_logits
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     for parameter, state in optimizer.state.items():
         for key, values in state.items():
@@ -57,7 +65,7 @@ def load_checkpoint(
             optimizer.state[parameter] = {
                 key: values.to(parameter.device) for key, values in state.items()
             }
-    return Progress(history, _under("best/", tensors))
+    return Progress(history, _under("best/", tensors), tensors["valid_logits"])
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -25,6 +25,7 @@ class Pairs(Protocol):
     """Tokenised pairs, as `models.siamese` and `models.cross_encoder` make them."""
 
     groups: np.ndarray
+    lengths: np.ndarray
 
     def __len__(self) -> int: ...
 
@@ -56,7 +57,7 @@ def train(
     seed: int,
     checkpoint: Path,
     title: str,
-) -> list[dict[str, float]]:
+) -> Progress:
     """Train `model` in place and leave it with the weights of its best epoch.
 
     Args:
@@ -67,7 +68,7 @@ def train(
         title: shown on the progress bar.
 
     Returns:
-        One row an epoch: epoch, train_loss, valid_loss, valid_accuracy.
+        The history, and the best epoch's weights and logits of `valid_pairs`.
 
     Raises:
         UserError: the loss is not finite, or all predictions have collapsed to one value.
@@ -83,14 +84,14 @@ def train(
             )
         bare.encoder.backbone.activation_checkpointing_enable()
     optimizer = make_optimizer(bare.to(device), bare.encoder, settings)
-    progress = load_checkpoint(checkpoint, bare, optimizer) or Progress([], {})
+    progress = load_checkpoint(checkpoint, bare, optimizer) or Progress()
     model = accelerator.prepare_model(bare)
     targets = torch.from_numpy(np.asarray(labels, np.float32))
     base_rates = [group["lr"] for group in optimizer.param_groups]
     for epoch in range(len(progress.history), settings.epochs):
         rng = np.random.default_rng((seed, epoch))
         set_seed(seed + 1000 * epoch, device_specific=True)  # dropout
-        batches = epoch_batches(pairs.groups, settings.batch_pairs, rng)
+        batches = epoch_batches(pairs.groups, pairs.lengths, settings.batch_pairs, rng)
         steps = settings.epochs * math.ceil(len(batches) / settings.accumulation)
         done = epoch * math.ceil(len(batches) / settings.accumulation)
         losses, counts = [], []
@@ -152,11 +153,12 @@ def train(
         _refuse_collapse(logits, title, settings)
         if all(row["valid_loss"] < earlier["valid_loss"] for earlier in progress.history):
             progress.best = {name: v.detach().clone() for name, v in bare.state_dict().items()}
+            progress.valid_logits = torch.from_numpy(logits)
         progress.history.append(row)
         if accelerator.is_main_process and epoch + 1 < settings.epochs:
             save_checkpoint(checkpoint, bare, optimizer, progress)
     bare.load_state_dict(progress.best)
-    return progress.history
+    return progress
 
 
 def log_loss(labels: np.ndarray, logits: np.ndarray) -> float:

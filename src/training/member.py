@@ -41,7 +41,7 @@ def train_piece(
     model, tokenizer = build_model(member, pretrained, seed)
     valid = unseen["oof"]
     checkpoint = folder / "checkpoint.safetensors"
-    history = train(
+    progress = train(
         model,
         read_for(member, training, tokenizer),
         training["label"].to_numpy(),
@@ -57,10 +57,13 @@ def train_piece(
     if processes.is_main_process:  # all hold the same weights; one writes them
         with atomic_path(folder / WEIGHTS) as temporary:
             save_file(model.state_dict(), temporary)
-        for name, frame in unseen.items():
+        logits = {"oof": progress.valid_logits.numpy()}
+        for name in unseen.keys() - logits.keys():
+            logits[name] = _predict(model, member, unseen[name], tokenizer)
+        for name, values in logits.items():
             with atomic_path(folder / f"{name}.npy") as temporary:
-                np.save(temporary, _predict(model, member, frame, tokenizer))
-        write_json(folder / "history.json", history)
+                np.save(temporary, values)
+        write_json(folder / "history.json", progress.history)
         checkpoint.unlink(missing_ok=True)
     processes.wait_for_everyone()
 
