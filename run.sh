@@ -9,18 +9,18 @@ venv="$root/.venv"
 python="$venv/bin/python"
 installed="$venv/installed-requirements.txt"
 
-if [[ ! -x "$python" ]]; then
-  host="${PYTHON:-python3}"
-  if ! "$host" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
-    echo "error: Python 3.11 or newer is needed; $host is $("$host" --version 2>&1)." >&2
-    echo "Name another one: PYTHON=/path/to/python3.12 bash run.sh" >&2
-    exit 2
+# A killed installation is repeated: the copy of requirements.txt marks one that has succeeded.
+if [[ ! -x "$python" ]] || ! cmp -s "$root/requirements.txt" "$installed"; then
+  if ! "$python" -m pip --version >/dev/null 2>&1; then
+    host="${PYTHON:-python3}"
+    if ! "$host" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+      echo "error: Python 3.11 or newer is needed; $host is $("$host" --version 2>&1)." >&2
+      echo "Name another one: PYTHON=/path/to/python3.12 bash run.sh" >&2
+      exit 2
+    fi
+    echo "── make .venv" >&2
+    "$host" -m venv --clear "$venv"
   fi
-  echo "── make .venv" >&2
-  "$host" -m venv "$venv"
-fi
-# A killed installation is repeated: the copy is written only after pip has succeeded.
-if ! cmp -s "$root/requirements.txt" "$installed"; then
   echo "── install requirements.txt (a few minutes, once)" >&2
   "$python" -m pip install --quiet --disable-pip-version-check -r "$root/requirements.txt"
   cp "$root/requirements.txt" "$installed"

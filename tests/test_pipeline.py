@@ -344,14 +344,14 @@ class Child:
 
     def wait_for(self, *steps: str) -> None:
         """Wait until one of the steps has begun, or the process has ended."""
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 600
         while not set(steps) & set(self.steps) and self.process.is_alive():
             assert time.monotonic() < deadline, self.text
             time.sleep(0.002)
 
     def finish(self) -> int | None:
         """Wait for the end; the exit code, negative for a signal."""
-        self.process.join(120)
+        self.process.join(600)
         return self.process.exitcode
 
 

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..data.graph import Audit
-from .wording import ENSEMBLE, score_rows, verdict
+from .wording import ENSEMBLE, gain, score_rows, verdict
 
 
 def console_summary(metrics: Mapping[str, Any]) -> Table:
@@ -15,9 +15,10 @@ def console_summary(metrics: Mapping[str, Any]) -> Table:
 
     `metrics` is the content of metrics.json. Names are shown as they are, never as markup.
     """
+    notes = [gain(metrics), f"Leak audit: {verdict(metrics)}"]
     table = Table(
         title=Text(f"Accuracy, profile {metrics['profile']} (95 % intervals)"),
-        caption=Text(f"Leak audit: {verdict(metrics)}"),
+        caption=Text("\n".join(note for note in notes if note)),
     )
     table.add_column("member")
     table.add_column("weight", justify="right")

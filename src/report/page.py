@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pandas import DataFrame
 
 from ..files import write_text
-from .wording import score_rows, verdict
+from .wording import gain, score_rows, verdict
 
 TEMPLATE = "page.html.j2"
 
@@ -47,6 +47,7 @@ def write_report(
         rows=rows,
         ensemble=rows[-1],
         verdict=verdict(metrics),
+        gain=gain(metrics),
         figures={caption: _data_address(path) for caption, path in figures.items()},
         mistakes=mistakes[["query1", "query2", "label", "probability"]].to_dict("records"),
         facts=list(_facts(metrics)),

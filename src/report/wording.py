@@ -46,6 +46,18 @@ def verdict(metrics: Mapping[str, Any]) -> str:
     return audit["verdict"] if audit else "not audited: there is no labelled dev file"
 
 
+def gain(metrics: Mapping[str, Any]) -> str | None:
+    """How much better the ensemble is than its best member; None where it is not known."""
+    found = metrics.get("gain_over_best_member")
+    if not found:
+        return None
+    difference, low, high = (100 * x for x in (found["cv_difference"], *found["interval"]))
+    return (
+        f"Ensemble − {found['member']}, cross-validation: {difference:+.2f} points "
+        f"(95 %: {low:+.2f} to {high:+.2f})"
+    )
+
+
 def _row(name: str, scores: Mapping[str, Any], weight: str) -> ScoreRow:
     return ScoreRow(
         name=name,

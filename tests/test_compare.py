@@ -1,0 +1,48 @@
+"""A paired comparison of two finished runs."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from src.data.pairs import write_pairs
+from src.errors import UserError
+from src.report.compare import compare_runs
+
+
+def finished_run(folder: Path, decided: list[int], labels: list[int]) -> Path:
+    """A work directory with what a comparison reads; every pair is a component of its own."""
+    rows = range(len(labels))
+    frame = pd.DataFrame({
+        "id": [str(row) for row in rows], "category": "",
+        "query1": [f"问题{row}" for row in rows], "query2": [f"疑问{row}" for row in rows],
+        "label": labels,
+    })  # fmt: skip
+    write_pairs(frame, folder / "prepare" / "train.csv")
+    (folder / "tune").mkdir()
+    np.save(folder / "tune" / "cross_fitted.npy", np.array(decided))
+    return folder
+
+
+def test_difference_and_exact_p_value(tmp_path: Path):
+    """a is right on 6 rows where b is wrong, b on none: p = 2 · ½⁶."""
+    labels = [1, 0] * 10
+    a = finished_run(tmp_path / "a", labels, labels)
+    b = finished_run(tmp_path / "b", [1 - label for label in labels[:6]] + labels[6:], labels)
+    result = compare_runs(a, b)
+    assert (result.pairs, result.a, result.b) == (20, 1.0, 0.7)
+    assert result.difference == pytest.approx(0.3)
+    assert 0 < result.low < 0.3 < result.high < 0.6
+    assert result.p_value == pytest.approx(2 * 0.5**6)
+    assert compare_runs(b, a).difference == pytest.approx(-0.3)
+    assert "+30.00 points" in str(result) and "p = 0.031" in str(result)
+
+
+def test_runs_on_other_rows_or_unfinished_ones_are_refused(tmp_path: Path):
+    a = finished_run(tmp_path / "a", [1, 0], [1, 0])
+    b = finished_run(tmp_path / "b", [1, 1], [1, 1])
+    with pytest.raises(UserError, match="different training rows"):
+        compare_runs(a, b)
+    with pytest.raises(UserError, match="Run the pipeline first"):
+        compare_runs(a, tmp_path / "nothing")
