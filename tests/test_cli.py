@@ -115,7 +115,7 @@ Files = dict[str, str | bytes | None]  # None: a directory of that name
 
 
 def same_component(rows: int) -> str:
-    return HEADER + "".join(f"{row},感冒,感冒怎么办,第{row}个问题,{row % 2}\n" for row in range(rows))
+    return HEADER + "".join(f"{row},感冒,感冒怎么办,第{row}个问题,{row % 2}\n" for row in range(rows))  # noqa: E501
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def same_component(rows: int) -> str:
         ({"train.csv": same_component(20)}, "1 group(s) 2 folds"),
         ({"dev.csv": HEADER + "0,感冒,甲,乙,-1\n"}, "dev.csv label"),
         ({"dev.csv": HEADER + "0,感冒,甲,乙,yes\n"}, "dev.csv, line 2, column label: 'yes'"),
-        ({"test.csv": HEADER + "7,感冒,甲,乙,\n7,感冒,甲,丙,\n"}, "test.csv, line 3, column id: '7'"),
+        ({"test.csv": HEADER + "7,感冒,甲,乙,\n7,感冒,甲,丙,\n"}, "test.csv, line 3, column id: '7'"),  # noqa: E501
         ({"test.csv": HEADER + '0,感冒,"甲,乙,\n'}, "test.csv, line 2 quotes"),
         ({"test_20200228.csv": HEADER + "0,感冒,甲,乙,\n"}, "test.csv test_20200228.csv differ"),
     ],

@@ -525,7 +525,7 @@ def test_a_piece_keeps_its_vector_when_the_vocabulary_shrinks(e5, original, piec
 
 
 def test_only_what_chinese_text_can_use_is_kept():
-    pieces = ["<s>", "<pad>", "</s>", "<unk>", "▁", "咳嗽", "CT", "PCR", "virus", "вирус", "3", "か"]
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", "▁", "咳嗽", "CT", "PCR", "virus", "вирус", "3", "か"]  # noqa: E501
     vocabulary = Vocabulary(pieces, [-float(i) for i in range(12)], 0, 2, 1, 3)
     keep = chinese_pieces(vocabulary)
     assert [pieces[index] for index in keep] == [*pieces[:8], "3"]

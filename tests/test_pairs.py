@@ -69,8 +69,8 @@ def test_no_line_end_or_blank_lines_at_the_end(tmp_path: Path, tail: str) -> Non
 
 
 def test_full_width_header_and_labels_but_questions_stay_verbatim(tmp_path: Path) -> None:
-    text = "ＩＤ,Ｃａｔｅｇｏｒｙ, ｑｕｅｒｙ１ ,ＱＵＥＲＹ２,ｌａｂｅｌ\n１,Ａ, Ｂ１？ , Ｃ　,１\n２,Ａ,Ｄ,Ｅ,０\n"
-    assert read(tmp_path, text) == [("１", "Ａ", " Ｂ１？ ", " Ｃ　", 1), ("２", "Ａ", "Ｄ", "Ｅ", 0)]
+    text = "ＩＤ,Ｃａｔｅｇｏｒｙ, ｑｕｅｒｙ１ ,ＱＵＥＲＹ２,ｌａｂｅｌ\n１,Ａ, Ｂ１？ , Ｃ　,１\n２,Ａ,Ｄ,Ｅ,０\n"  # noqa: E501
+    assert read(tmp_path, text) == [("１", "Ａ", " Ｂ１？ ", " Ｃ　", 1), ("２", "Ａ", "Ｄ", "Ｅ", 0)]  # noqa: E501
 
 
 def test_other_names_other_order_and_extra_columns(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 from torch import nn
 
-from src.config import MemberConfig, TrainingConfig
+from src.config import MemberConfig
 from src.data.pairs import read_pairs
 from src.errors import UserError
 from src.files import read_json
@@ -245,13 +245,15 @@ def test_a_checkpoint_gives_back_the_whole_state(task: Task):
         optimizer.step()
     history = [{"epoch": 1, "valid_loss": 0.1 + 0.2}]
     best = {name: values + 1 for name, values in state_of(model).items()}
-    save_checkpoint(file, model, optimizer, Progress(history, best))
+    logits = torch.tensor([0.1, -2.5], dtype=torch.float64)
+    save_checkpoint(file, model, optimizer, Progress(history, best, logits))
 
     other = task.network(member, seed=2)
     other_optimizer = make_optimizer(other, other.encoder, member.training)
     progress = load_checkpoint(file, other, other_optimizer)
     assert progress is not None and progress.history == history
     assert_same_bits(progress.best, best)
+    assert torch.equal(progress.valid_logits, logits)
     assert_same_bits(state_of(other), state_of(model))
     for mine, theirs in zip(model.parameters(), other.parameters(), strict=True):
         one, two = optimizer.state[mine], other_optimizer.state[theirs]
@@ -463,17 +465,17 @@ def test_a_tiny_network_learns_what_it_has_not_seen(task: Task, sample: Path):
 
 @pytest.mark.parametrize(("architecture", "attack"), [("siamese", FGM), ("cross", PGD)])
 def test_a_tiny_network_learns_under_attack(task: Task, architecture, attack):
-    """By heart, at least: the first 64 pairs."""
+    """By heart, at least: the first 32 pairs."""
     attack = attack | {"epsilon": 0.05, "step_size": 0.03}  # its embeddings are small, too
-    task.training = task.valid = task.training.iloc[:64]
+    task.training = task.valid = task.training.iloc[:32]
     member = member_config(
-        architecture, epochs=10, batch_pairs=8, encoder_lr=3e-3, head_lr=3e-3, label_smoothing=0.0,
+        architecture, epochs=16, batch_pairs=8, encoder_lr=5e-3, head_lr=5e-3, label_smoothing=0.0,
         adversarial=attack,
     )  # fmt: skip
     _, history = task.fresh(member, swap=0.5)
-    assert history[-1]["train_loss"] < 0.93 * history[0]["train_loss"]
+    assert history[-1]["train_loss"] < 0.6 * history[0]["train_loss"]
     labels = task.valid["label"]
-    assert history[-1]["valid_accuracy"] > max(labels.mean(), 1 - labels.mean()) + 0.1
+    assert history[-1]["valid_accuracy"] > max(labels.mean(), 1 - labels.mean()) + 0.2
 
 
 def test_a_piece_can_be_read_back(task: Task):

@@ -1,4 +1,4 @@
-"""What tests of whole runs share: a cut of the sample, and a run in a process that may be killed."""
+"""What tests of whole runs share: a cut of the sample, and a run in a process to be killed."""
 
 import os
 import sys
