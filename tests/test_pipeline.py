@@ -329,6 +329,7 @@ class Child:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(
             ["src.stages", "src.training.member", "src.ensemble.tune", "src.report.summary"]
+            + ["optuna.storages._rdb.storage", "rich.console"]  # what these load late
         )
         self.process = context.Process(target=command, args=(self.log, arguments))
         self.process.start()

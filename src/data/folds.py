@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
-from sklearn.model_selection import StratifiedGroupKFold
+from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 
 from ..errors import UserError
 from .graph import components, wording
@@ -43,6 +43,11 @@ def assign_folds(frame: pd.DataFrame, folds: int, seed: int) -> np.ndarray:
         # A stratum that is rarer than the folds cannot be spread over them; that is no news.
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         parts = splitter.split(groups, _strata(frame, folds), groups)
+        for index, (_, validation) in enumerate(parts):
+            fold[validation] = index
+    if len(np.unique(fold)) < folds:
+        # A few large components can outweigh the rest so far that a fold is left without any.
+        parts = GroupKFold(folds, shuffle=True, random_state=seed).split(groups, groups=groups)
         for index, (_, validation) in enumerate(parts):
             fold[validation] = index
     return fold
