@@ -1,6 +1,7 @@
 """What tests of whole runs share: a cut of the sample, and a run in a process to be killed."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -37,6 +38,8 @@ def command(log: Path, arguments: list[str]) -> None:
     """`python -m src ARGUMENTS` in this process, its output in the file `log`."""
     from src.__main__ import entry
 
+    # A shell's background job starts with Ctrl-C ignored, and its children inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
