@@ -1,5 +1,6 @@
 """The command line: `python -m src STAGE [--profile P] [key=value ...]`."""
 
+import errno
 import os
 import sys
 from collections.abc import Callable
@@ -159,6 +160,15 @@ def entry() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        print(
+            f"error: the disk is full ({error.filename or 'while writing'}). What was finished is "
+            "kept: free some space and run the same command again.",
+            file=sys.stderr,
+        )
+        sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         print("Interrupted. The same command continues from here.", file=sys.stderr)
         sys.exit(130)

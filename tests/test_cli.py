@@ -1,6 +1,7 @@
 """The command line: what it prints, what it refuses, and what it leaves alone."""
 
 import codecs
+import errno
 import json
 import os
 import resource
@@ -266,6 +267,18 @@ def test_ctrl_c_says_how_to_go_on(
     assert outcome.code == 130
     assert outcome.err.split("\n")[-2] == "Interrupted. The same command continues from here."
     assert "Aborted" not in outcome.err
+
+
+def test_a_full_disk_is_one_message(
+    src: Command, options: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "model.safetensors")
+
+    monkeypatch.setattr(Pipeline, "run", fill)
+    outcome = src("run", *options)
+    assert outcome.code == 2 and "model.safetensors" in outcome.err
+    assert "run the same command" in outcome.err and "Traceback" not in outcome.err
 
 
 # run.sh, with a Python that only writes down what it is asked to do.
