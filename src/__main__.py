@@ -112,6 +112,71 @@ def predict(
     print(f"{target}: {len(labels)} pairs, {labels.mean():.1%} the same question")
 
 
+_FILE = click.Path(path_type=Path)
+_TOP = click.IntRange(1, 10_000)
+
+
+@main.command()
+@click.argument("query", required=False)
+@click.option("--corpus", type=_FILE, required=True, help="CSV, TSV, JSONL or plain text.")
+@click.option("--top", type=_TOP, default=5, show_default=True)
+@click.option("--rerank", is_flag=True, help="Let the cross-encoder order the candidates.")
+@click.option("--interactive", is_flag=True, help="Keep the model loaded, read questions.")
+@_settings
+def search(
+    query: str | None, corpus: Path, top: int, rerank: bool, interactive: bool, **run
+) -> None:
+    """Find the questions of a corpus that are nearest to QUERY."""
+    from .search import commands
+
+    if interactive and query and "=" in query:  # a setting, because no question was given
+        run["overrides"], query = (query, *run["overrides"]), None
+    commands.search(_pipeline(**run).config, query, corpus, top, rerank, interactive)
+
+
+@main.command()
+@click.argument("corpus", type=_FILE)
+@click.option("--top", type=_TOP, default=20, show_default=True)
+@_settings
+def mine(corpus: Path, top: int, **run) -> None:
+    """Find the most similar pairs among all questions of a corpus."""
+    from .search import commands
+
+    commands.mine(_pipeline(**run).config, corpus, top)
+
+
+@main.command()
+@click.argument("corpus", type=_FILE)
+@_settings
+def cluster(corpus: Path, **run) -> None:
+    """Group the questions of a corpus that ask the same."""
+    from .search import commands
+
+    commands.clusters(_pipeline(**run).config, corpus)
+
+
+@main.command()
+@click.option("--known", type=_FILE, required=True, help="The FAQ's questions.")
+@click.option("--asked", type=_FILE, required=True, help="What was asked.")
+@click.option("--top", type=_TOP, default=20, show_default=True)
+@_settings
+def faq(known: Path, asked: Path, top: int, **run) -> None:
+    """Find what was asked often and an FAQ does not answer."""
+    from .search import commands
+
+    commands.faq(_pipeline(**run).config, known, asked, top)
+
+
+@main.command()
+@click.argument("target", metavar="DIR", type=_FILE)
+@click.option("--int8", is_flag=True, help="Also write ONNX files with 8-bit weights.")
+@_settings
+def export(target: Path, int8: bool, **run) -> None:
+    """Write the models for sentence-transformers and onnxruntime."""
+    from .search import commands
+
+    commands.export(_pipeline(**run).config, target, int8)
+
 @main.command()
 @click.argument("train_file", metavar="TRAIN.csv", type=click.Path(path_type=Path))
 @click.argument("evaluation_file", metavar="EVAL.csv", type=click.Path(path_type=Path))

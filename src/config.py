@@ -83,6 +83,7 @@ class MemberConfig(Settings):
     encoder: str  # "e5-small-zh" (embedded), "tiny", a local directory, or a hub name
     pooling: Literal["mean", "cls", "max"] = "mean"
     features: tuple[Literal["u", "v", "|u-v|", "u*v"], ...] = ("u", "v", "|u-v|")  # siamese
+    contrastive: float = Field(0.0, ge=0)  # siamese: weight of the contrastive loss
     max_length: int = Field(64, ge=8)  # tokens per question
     seed: int = 2020
     training: TrainingConfig = TrainingConfig()

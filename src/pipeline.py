@@ -24,7 +24,7 @@ from .config import Config, MemberConfig
 from .data.prepare import Sources, find_sources, prepare
 from .errors import UserError
 from .layout import Layout
-from .step import Step
+from .step import Step, exclusive
 
 STAGES = ("prepare", "split", "augment", "train", "tune", "submit", "report")
 
@@ -63,10 +63,15 @@ class Pipeline:
         )
 
     def run(self, last: str = STAGES[-1]) -> None:
-        """Make every step up to and including the stage `last` that is not up to date."""
-        for stage in STAGES[: STAGES.index(last) + 1]:
-            for step in self.steps(stage):
-                step.run()
+        """Make every step up to and including the stage `last` that is not up to date.
+
+        Another run in the same work folder is waited for: with other settings it would replace
+        under our hands what we are about to read.
+        """
+        with exclusive(self.layout.work / ".run.lock", str(self.layout.work)):
+            for stage in STAGES[: STAGES.index(last) + 1]:
+                for step in self.steps(stage):
+                    step.run()
 
     def train_some(self, member: str | None, fold: int | None) -> None:
         """Train only the pieces of one member, of one fold, or of both.

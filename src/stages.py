@@ -123,8 +123,8 @@ def predict(config: Config, layout: Layout, source: Path, target: Path) -> np.nd
     pieces = [(name, fold) for name in layout.members for fold in range(layout.folds)]
     logits: dict[str, list[np.ndarray]] = {name: [] for name in layout.members}
     for name, fold in tqdm(pieces, "predict", unit="model"):
-        member, pretrained = config.members[name], config.paths.pretrained
-        logits[name].append(predict_piece(member, frame, pretrained, layout.piece(name, fold)))
+        folder = layout.piece(name, fold)
+        logits[name].append(predict_piece(frame, config.paths.pretrained, folder))
     means = {name: np.mean(values, axis=0) for name, values in logits.items()}
     labels = read_decision(layout).decide(means)
     write_submission(frame, labels, target)

@@ -156,8 +156,13 @@ def _from_main(decision: bool | None) -> bool:
 def exclusive(path: Path, what: str) -> Iterator[None]:
     """Hold the file `path` as a lock; says so when it has to wait for another process.
 
-    The operating system frees the lock when its holder dies, also by `kill -9`.
+    The operating system frees the lock when its holder dies, also by `kill -9`. Of the processes
+    of one launch the main one holds it for all.
     """
+    processes = _launched_processes()
+    if processes and not processes.is_main_process:
+        yield
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path)
     try:

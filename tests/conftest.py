@@ -29,3 +29,19 @@ def competition() -> Path:
     if "TIANCHI_DATA" not in os.environ:
         pytest.skip("TIANCHI_DATA is not set: the competition files are not here")
     return Path(os.environ["TIANCHI_DATA"])
+
+
+@pytest.fixture(scope="session")
+def matcher(tmp_path_factory: pytest.TempPathFactory, sample: Path, pretrained: Path):
+    """A trained run of the tiny profile, opened for search."""
+    from tiny_run import cut_sample, settings
+
+    from src.config import load_config
+    from src.pipeline import Pipeline
+    from src.search import Matcher
+
+    folder = tmp_path_factory.mktemp("searched")
+    cut_sample(sample, folder / "data")
+    config = load_config("tiny", settings(folder, pretrained))
+    Pipeline(config).run("train")
+    return Matcher.of(config)

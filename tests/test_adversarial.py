@@ -234,7 +234,7 @@ class Batches:
 
         def compute(network: nn.Module) -> Tensor:
             with torch.autocast(inputs_device, torch.bfloat16, enabled=bf16):
-                logits = network(inputs)
+                logits = network(inputs).logits
             return functional.binary_cross_entropy_with_logits(logits.float(), goals)
 
         goals = goals.to(self.accelerator.device)

@@ -180,7 +180,7 @@ def test_groups_are_pairs_with_the_same_first_question(tokenizer):
 def test_siamese_prediction_equals_the_forward_pass(siamese, frame, tokenizer, batch_size):
     pairs = SiamesePairs(frame, tokenizer, 64)
     with torch.no_grad():
-        expected = siamese(all_rows(pairs))
+        expected = siamese(all_rows(pairs)).logits
     logits = siamese.predict(pairs, batch_size)
     assert logits.dtype == np.float64 and np.ptp(logits) > 0.01
     close(logits, expected)
@@ -204,8 +204,8 @@ def test_cross_prediction_averages_both_orders(cross, frame, tokenizer):
     pairs = CrossPairs(frame, tokenizer, 64)
     rows = np.arange(len(pairs))
     with torch.no_grad():
-        forward = cross(pairs.collate(rows, np.zeros(len(rows), bool)))
-        backward = cross(pairs.collate(rows, np.ones(len(rows), bool)))
+        forward = cross(pairs.collate(rows, np.zeros(len(rows), bool))).logits
+        backward = cross(pairs.collate(rows, np.ones(len(rows), bool))).logits
     assert (forward - backward).abs().max() > 1e-3  # the network itself is not symmetric
     logits = cross.predict(pairs)
     assert logits.dtype == np.float64
@@ -276,7 +276,7 @@ def test_prediction_switches_dropout_off(kind, tiny, frame, tokenizer):
     pairs = (SiamesePairs if kind is Siamese else CrossPairs)(frame, tokenizer, 64)
     model = kind(tiny[0], *arguments, dropout=0.5).train()
     batch = all_rows(pairs)
-    assert not torch.equal(model(batch), model(batch))
+    assert not torch.equal(model(batch).logits, model(batch).logits)
     logits = model.predict(pairs)
     model.train()
     assert np.array_equal(model.predict(pairs), logits)

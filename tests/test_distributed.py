@@ -30,6 +30,7 @@ from src.data.pairs import read_pairs
 from src.models.build import build_model, read_for
 from src.training.loop import train
 from src.training.member import train_piece
+from src.training.objective import Objective
 
 data, pretrained, out = map(Path, sys.argv[1:])
 frame = read_pairs(data / "train.csv", labelled=True).frame
@@ -56,6 +57,7 @@ for name, (architecture, adversarial, accumulation) in tasks.items():
     history = train(
         model, read_for(member, training, tokenizer), training["label"].to_numpy(),
         read_for(member, valid, tokenizer), valid["label"].to_numpy(), member.training,
+        Objective(member.training.label_smoothing),
         swap=0.5, seed=5, checkpoint=out / "none.safetensors", title=name,
     ).history
     state, losses = PartialState(), {k: str(v) for k, v in history[0].items()}

@@ -52,7 +52,7 @@ for name, member in config.members.items():
     piece = folder / name
     piece.mkdir()
     train_piece(member, 0, 0.5, pairs, {"oof": pairs}, folder, piece, name)
-    again = predict_piece(member, pairs, folder, piece)
+    again = predict_piece(pairs, folder, piece)
     answer[name] = {"same": bool(np.array_equal(again, np.load(piece / "oof.npy"))),
                     "finite": bool(np.isfinite(again).all())}
 answer["peak_memory_gb"] = round(peak_memory_gb(), 2)

@@ -6,6 +6,7 @@ import os
 import resource
 import shutil
 import signal
+import threading
 import time
 from collections.abc import Callable
 from itertools import cycle
@@ -23,6 +24,7 @@ from src.data.pairs import read_pairs, write_pairs
 from src.errors import UserError
 from src.files import read_json
 from src.pipeline import STAGES, Pipeline
+from src.step import exclusive
 
 MEMBERS = ("siamese-fgm", "cross-pgd")
 STEPS = [
@@ -247,17 +249,35 @@ def test_dev_can_join_the_folds(run: Run) -> None:
     assert run.metrics["ensemble"]["dev_accuracy"] is None
 
 
+def test_a_second_run_with_other_settings_waits_for_the_first(
+    run: Run, capsys: pytest.CaptureFixture
+) -> None:
+    with exclusive(run.work / ".run.lock", "the first run"):
+        second = threading.Thread(target=run.pipeline("augment.closure=1.0").run)
+        second.start()
+        second.join(2.0)
+        assert second.is_alive()
+        assert f"Another run is at work on {run.work}: waiting" in capsys.readouterr().err
+        first_parts = [p.read_bytes() for p in sorted(run.work.glob("augment/*/train.csv"))]
+        assert len(first_parts) == 2
+    second.join()
+    parts = [p.read_bytes() for p in sorted(run.work.glob("augment/*/train.csv"))]
+    assert parts != first_parts
+
+
 # Prediction.
 
 
-def predict(run: Run, frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+def predict(
+    run: Run, frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, *overrides: str
+) -> list[list[str]]:
     """Rows of the output file of `predict`, without its header."""
     source, target = run.folder / "input.csv", run.folder / "output.csv"
     frame.to_csv(source, index=False)
     # The data directory is not named: what is trained does not need it any more.
     options = [text for text in settings(run.folder, run.pretrained) if "data.dir" not in text]
     arguments = ["predict", str(source), str(target), "--profile", "tiny", *options]
-    monkeypatch.setattr("sys.argv", ["src", *arguments])
+    monkeypatch.setattr("sys.argv", ["src", *arguments, *overrides])
     entry()
     rows = pd.read_csv(target, dtype=str, keep_default_na=False)
     assert list(rows.columns) == ["id", "label"]
@@ -280,6 +300,14 @@ def test_prediction_repeats_the_runs_dev_score_and_keeps_odd_ids(
     assert predict(run, shuffled, monkeypatch) == [
         [name, str(label)] for name, label in zip(names, labels[order], strict=True)
     ]
+
+
+def test_prediction_takes_the_settings_that_were_trained(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dev = run.table("dev")
+    changed = ('members.siamese-fgm.features=["u*v"]', "members.cross-pgd.encoder=nowhere")
+    assert predict(run, dev, monkeypatch, *changed) == predict(run, dev, monkeypatch)
 
 
 def test_prediction_by_an_ensemble_that_is_not_trained_is_refused(

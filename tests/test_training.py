@@ -21,6 +21,7 @@ from src.models.build import build_model, read_for
 from src.training.checkpoint import Progress, load_checkpoint, save_checkpoint
 from src.training.loop import autocast, log_loss, train
 from src.training.member import piece_seed, predict_piece, train_piece
+from src.training.objective import Objective
 from src.training.optimizer import linear_schedule, make_optimizer, parameter_groups
 
 FGM = {"method": "fgm", "epsilon": 0.3}
@@ -84,6 +85,7 @@ class Task:
         return train(
             model, self.watched, self.training["label"].to_numpy(),
             read_for(member, self.valid, self.tokenizer), valid_labels, member.training,
+            Objective(member.training.label_smoothing, member.contrastive),
             swap=swap, seed=seed, checkpoint=file, title="tiny fold 0",
         ).history  # fmt: skip
 
@@ -483,11 +485,11 @@ def test_a_piece_can_be_read_back(task: Task):
     unseen = {"oof": task.valid, "test": test}
     train_piece(member, 1, 0.5, task.training, unseen, task.pretrained, piece, "tiny fold 1")
     assert sorted(path.name for path in piece.iterdir()) == [
-        "history.json", "model.safetensors", "oof.npy", "test.npy"
+        "history.json", "member.json", "model.safetensors", "oof.npy", "test.npy"
     ]  # fmt: skip
     logits = np.load(piece / "oof.npy", allow_pickle=False)
     assert logits.dtype == np.float64 and logits.shape == (len(task.valid),)
-    assert np.array_equal(predict_piece(member, task.valid, task.pretrained, piece), logits)
+    assert np.array_equal(predict_piece(task.valid, task.pretrained, piece), logits)
     np.testing.assert_allclose(np.load(piece / "test.npy"), logits[::-1], atol=1e-5)
     history = read_json(piece / "history.json")
     losses = [row["valid_loss"] for row in history]

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor, nn
+from torch import nn
 from transformers import PreTrainedTokenizerBase
 
 from .encoder import Encoder
 from .pooling import pool
+from .scored import Scored
 from .tokens import Tokens
 
 
@@ -56,6 +57,11 @@ class CrossPairs:
         """int64[P]: a pair shares no computation with another, so each is its own group."""
         return np.arange(len(self))
 
+    @property
+    def vocabulary(self) -> np.ndarray:
+        """int64[R], ascending: the token ids that occur."""
+        return np.unique(np.concatenate(self.orders[0]["input_ids"] + self.orders[1]["input_ids"]))
+
     def collate(self, rows: np.ndarray, reversed_rows: np.ndarray) -> CrossBatch:
         """The batch of `rows`, each in its own order or, where `reversed_rows`, the other."""
         ids, types = [], []
@@ -81,12 +87,12 @@ class CrossEncoder(nn.Module):
             nn.Linear(hidden, 1),
         )
 
-    def forward(self, batch: CrossBatch) -> Tensor:
+    def forward(self, batch: CrossBatch) -> Scored:
         """Logits [P]."""
         tokens = batch.sequences
         hidden = self.encoder(tokens)
         pooled = torch.cat([pool(hidden, tokens, "mean"), pool(hidden, tokens, "cls")], dim=1)
-        return self.head(pooled).squeeze(1)
+        return Scored(self.head(pooled).squeeze(1))
 
     @torch.inference_mode()
     def predict(self, pairs: CrossPairs, batch_size: int = 64) -> np.ndarray:
@@ -98,7 +104,7 @@ class CrossEncoder(nn.Module):
         for start in range(0, len(order), batch_size):
             rows = order[start : start + batch_size]
             both = [
-                self(pairs.collate(rows, np.full(len(rows), flipped)).to(device))
+                self(pairs.collate(rows, np.full(len(rows), flipped)).to(device)).logits
                 for flipped in (False, True)
             ]
             logits[rows] = torch.stack(both).double().mean(0).cpu().numpy()

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
 from .encoder import Encoder
+from .scored import Scored
 from .tokens import Tokens
 
 
@@ -58,6 +59,11 @@ class SiamesePairs:
         """int64[P]: pairs with the same number share their first question."""
         return self.left
 
+    @property
+    def vocabulary(self) -> np.ndarray:
+        """int64[R], ascending: the token ids that occur."""
+        return np.unique(np.concatenate(self.ids))
+
     def collate(self, rows: np.ndarray, reversed_rows: np.ndarray) -> SiameseBatch:
         """The batch of `rows`; the order inside a pair does not matter here."""
         distinct, index = np.unique(
@@ -96,10 +102,10 @@ class Siamese(nn.Module):
         values = {"u": u, "v": v, "|u-v|": (u - v).abs(), "u*v": u * v}
         return self.head(torch.cat([values[name] for name in self.features], dim=1)).squeeze(1)
 
-    def forward(self, batch: SiameseBatch) -> Tensor:
-        """Logits [P]."""
+    def forward(self, batch: SiameseBatch) -> Scored:
+        """Logits [P] and question vectors [Q, H]."""
         vectors = self.embed(batch.questions)
-        return self.score(vectors[batch.left], vectors[batch.right])
+        return Scored(self.score(vectors[batch.left], vectors[batch.right]), vectors)
 
     @torch.inference_mode()
     def predict(self, pairs: SiamesePairs, batch_size: int = 128) -> np.ndarray:

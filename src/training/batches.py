@@ -2,7 +2,6 @@
 
 import numpy as np
 
-
 POOL = 16  # batches among which groups are sorted by length
 
 

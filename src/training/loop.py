@@ -10,13 +10,13 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
 from torch import Tensor, nn
-from torch.nn import functional
 from tqdm import tqdm
 
 from ..config import TrainingConfig
 from ..errors import UserError
 from .batches import epoch_batches
 from .checkpoint import Progress, load_checkpoint, save_checkpoint
+from .objective import Objective
 from .optimizer import linear_schedule, make_optimizer
 from .step import accumulate_gradient
 
@@ -52,6 +52,7 @@ def train(
     valid_pairs: Pairs,
     valid_labels: np.ndarray,
     settings: TrainingConfig,
+    objective: Objective,
     *,
     swap: float,
     seed: int,
@@ -62,6 +63,7 @@ def train(
 
     Args:
         labels: int[P], 0 or 1, of `pairs`; `valid_labels` of `valid_pairs`, the fold's own rows.
+        objective: the loss of a batch.
         swap: chance that a pair is read in reverse order in an epoch.
         seed: of batches, swaps and dropout; epoch e draws from (seed, e).
         checkpoint: file that holds the state between epochs, so that a killed run continues.
@@ -108,14 +110,11 @@ def train(
                 mine, scale = np.array([0]), 0.0
             inputs = pairs.collate(batch[mine], reversed_rows[mine]).to(device)
             goals = targets[batch[mine]].to(device)
-            goals = goals * (1 - 2 * settings.label_smoothing) + settings.label_smoothing
 
             def compute_loss(network: nn.Module, inputs=inputs, goals=goals, scale=scale) -> Tensor:
                 with autocast(device, settings.precision):
-                    logits = network(inputs)
-                return scale * functional.binary_cross_entropy_with_logits(
-                    logits.float(), goals, reduction="sum"
-                )
+                    scored = network(inputs)
+                return scale * objective(scored, inputs, goals)
 
             boundary = number % settings.accumulation == 0 or number == len(batches)
             # An attack follows the gradient of all processes, so it needs every pass in sync.

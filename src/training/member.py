@@ -8,11 +8,13 @@ from accelerate import PartialState
 from safetensors.torch import load_file, save_file
 
 from ..config import MemberConfig
-from ..files import atomic_path, write_json
+from ..files import atomic_path, read_json, write_json
 from ..models.build import build_model, read_for
 from .loop import autocast, train
+from .objective import Objective
+from .vocabulary import cut_vocabulary
 
-WEIGHTS = "model.safetensors"
+WEIGHTS, SETTINGS = "model.safetensors", "member.json"
 
 
 def piece_seed(member: MemberConfig, fold: int) -> int:
@@ -35,24 +37,32 @@ def train_piece(
     Args:
         training: pair frame, augmented.
         unseen: pair frames to predict by name; "oof" are the fold's own rows.
-        folder: receives model.safetensors, history.json and, a name, `<name>.npy` (logits).
+        folder: receives model.safetensors, member.json (the settings, by which the weights are
+            loaded again), history.json and, a name, `<name>.npy` (logits).
     """
     seed = piece_seed(member, fold)
     model, tokenizer = build_model(member, pretrained, seed)
     valid = unseen["oof"]
-    checkpoint = folder / "checkpoint.safetensors"
-    progress = train(
-        model,
-        read_for(member, training, tokenizer),
-        training["label"].to_numpy(),
-        read_for(member, valid, tokenizer),
-        valid["label"].to_numpy(),
-        member.training,
-        swap=swap,
-        seed=seed,
-        checkpoint=checkpoint,
-        title=title,
+    pairs, valid_pairs = (read_for(member, frame, tokenizer) for frame in (training, valid))
+    # 0 is what stands at pads where the tokenizer names no padding token.
+    occurring = np.unique(
+        [0, *tokenizer.all_special_ids, *pairs.vocabulary, *valid_pairs.vocabulary]
     )
+    checkpoint = folder / "checkpoint.safetensors"
+    with cut_vocabulary(model.encoder.word_embeddings, occurring):
+        progress = train(
+            model,
+            pairs,
+            training["label"].to_numpy(),
+            valid_pairs,
+            valid["label"].to_numpy(),
+            member.training,
+            Objective(member.training.label_smoothing, member.contrastive),
+            swap=swap,
+            seed=seed,
+            checkpoint=checkpoint,
+            title=title,
+        )
     processes = PartialState()
     if processes.is_main_process:  # all hold the same weights; one writes them
         with atomic_path(folder / WEIGHTS) as temporary:
@@ -64,17 +74,22 @@ def train_piece(
             with atomic_path(folder / f"{name}.npy") as temporary:
                 np.save(temporary, values)
         write_json(folder / "history.json", progress.history)
+        write_json(folder / SETTINGS, member.model_dump(mode="json"))
         checkpoint.unlink(missing_ok=True)
     processes.wait_for_everyone()
 
 
-def predict_piece(
-    member: MemberConfig, frame: pd.DataFrame, pretrained: Path, folder: Path
-) -> np.ndarray:
-    """Logits float64[P] of a pair frame under the weights in `folder`."""
+def load_piece(folder: Path, pretrained: Path):
+    """The trained network in `folder`, its tokenizer and the settings it was trained with."""
+    member = MemberConfig(**read_json(folder / SETTINGS))
     model, tokenizer = build_model(member, pretrained, seed=0)
     model.load_state_dict(load_file(folder / WEIGHTS))
-    model.to(PartialState().device)
+    return model.to(PartialState().device).eval(), tokenizer, member
+
+
+def predict_piece(frame: pd.DataFrame, pretrained: Path, folder: Path) -> np.ndarray:
+    """Logits float64[P] of a pair frame by the network in `folder`."""
+    model, tokenizer, member = load_piece(folder, pretrained)
     return _predict(model, member, frame, tokenizer)
 
 

@@ -1,0 +1,112 @@
+"""The README of an exported model."""
+
+from .matcher import Matcher
+
+_HEADER = """---
+language: zh
+license: mit
+library_name: sentence-transformers
+pipeline_tag: {task}
+---
+# {title}
+
+Are two patients' questions the same question? Fine-tuned on the pairs of Tianchi competition
+231776 (Covid-19 similar sentence pairs; Chinese, ten respiratory diseases).
+
+- member `{name}` of profile `{profile}`, fold {fold}: the one with the lowest out-of-fold loss,
+  {loss:.4f}
+- encoder `{encoder}`, {parameters:.1f} million parameters
+- up to {length} tokens; longer texts are cut
+"""
+
+_ONNX = """
+## onnxruntime
+
+`onnx/model.onnx`{int8}: int64 `input_ids`, `attention_mask`, `token_type_ids` [batch, width] →
+float32 `{output}` [batch, {width}]{meaning}.
+
+```python
+import onnxruntime
+from transformers import AutoTokenizer
+tokenizer = AutoTokenizer.from_pretrained(DIR)
+session = onnxruntime.InferenceSession(f"{{DIR}}/onnx/model.onnx")
+inputs = tokenizer({example}, padding=True, truncation=True, return_tensors="np",
+                   return_token_type_ids=True)
+(values,) = session.run(None, dict(inputs))
+```
+"""
+
+_LIMITS = """
+## Limits
+
+Made for short questions of patients about respiratory diseases. It says whether two questions ask
+the same, never what the answer is, and is no medical device. Other languages and long texts were
+not tested.
+"""
+
+
+def bi_encoder_card(matcher: Matcher, int8: bool) -> str:
+    """Model card of the sentence-transformers directory."""
+    title, task = "Question vectors", "sentence-similarity"
+    head = _header(matcher, matcher.piece, matcher.siamese, title, task)
+    use = """
+## Use
+
+```python
+from sentence_transformers import SentenceTransformer
+model = SentenceTransformer(DIR)
+vectors = model.encode(["感冒可以吃海鲜吗", "得了感冒能吃海鲜吗"])
+print(vectors[0] @ vectors[1])  # vectors have length 1: the product is the cosine
+```
+
+The classifier over (u, v, |u − v|) with which the vectors were trained is not part of this
+directory; the cosine is what is left to compare them by.
+"""
+    onnx = _onnx(
+        int8, "sentence_embedding", matcher.siamese.encoder.hidden_size, ", length 1",
+        '["感冒可以吃海鲜吗"]',
+    )  # fmt: skip
+    return head + use + onnx + _LIMITS
+
+
+def cross_encoder_card(matcher: Matcher, int8: bool) -> str:
+    """Model card of the CrossEncoder directory."""
+    network, _ = matcher.cross
+    head = _header(matcher, matcher.cross_piece, network, "Same question?", "text-ranking")
+    use = """
+## Use
+
+```python
+from sentence_transformers import CrossEncoder
+model = CrossEncoder(DIR)
+model.predict([("感冒可以吃海鲜吗", "得了感冒能吃海鲜吗")])  # probability of "the same question"
+```
+
+The project reads a pair in both orders and averages the two logits; one call reads one order.
+
+The head is Pooling (mean and [CLS], joined), Dense with tanh, Dense: modules of
+sentence-transformers, version 5.4 or newer. `AutoModelForSequenceClassification` has no such head
+and would load the encoder without it.
+"""
+    onnx = _onnx(int8, "scores", 1, " (logits)", '"感冒可以吃海鲜吗", "得了感冒能吃海鲜吗"')
+    return head + use + onnx + _LIMITS
+
+
+def _header(matcher: Matcher, piece, network, title: str, task: str) -> str:
+    pair = 2 if piece.member.architecture == "cross" else 1
+    return _HEADER.format(
+        task=task,
+        title=title,
+        name=piece.name,
+        profile=matcher.config.profile,
+        fold=piece.fold,
+        loss=piece.loss,
+        encoder=piece.member.encoder,
+        parameters=sum(p.numel() for p in network.parameters()) / 1e6,
+        length=pair * piece.member.max_length,
+    )
+
+
+def _onnx(int8: bool, output: str, width: int, meaning: str, example: str) -> str:
+    also = " (and `model_int8.onnx`, 8-bit weights)" if int8 else ""
+    return _ONNX.format(int8=also, output=output, width=width, meaning=meaning, example=example)

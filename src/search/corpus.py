@@ -1,0 +1,185 @@
+"""Read a corpus of questions: CSV, TSV, JSONL, or plain text with one question a line."""
+
+import codecs
+import csv
+import json
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import UserError
+
+_COLUMNS = (
+    "question", "query", "text", "sentence", "question1", "question2", "query1", "query2", "问题",
+)  # fmt: skip
+_SEPARATORS = {".csv": ",", ".tsv": "\t"}
+_JSON_LINES = {".jsonl", ".ndjson"}
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """The distinct questions of a file, in the order of their first appearance.
+
+    Attributes:
+        questions: n texts without white space at their ends.
+        counts: int64[n], how often each of them stands in the file.
+        wordless: entries left out because no letter or digit is in them (blank ones, emoji).
+    """
+
+    path: Path
+    questions: list[str]
+    counts: np.ndarray
+    wordless: int
+
+    @property
+    def repeated(self) -> int:
+        """Entries that only repeat another one."""
+        return int(self.counts.sum()) - len(self.questions)
+
+
+def has_words(text: str) -> bool:
+    """Whether a text has a letter or a digit. One without says nothing that can be compared."""
+    return any(character.isalnum() for character in text)
+
+
+def read_questions(path: Path) -> Corpus:
+    """Read a file line by line; its distinct questions are all that is held in memory.
+
+    CSV and TSV need a header that names a column `question`, `query`, `text`, `sentence`, `问题`,
+    or `query1` and `query2` (both are read); a single column of another name is a plain list.
+    A line of JSONL is a string or an object with one of these keys. UTF-8, UTF-16 with BOM, or
+    GB18030.
+
+    Raises:
+        UserError: the file cannot be read, mixes encodings, or holds no question.
+    """
+    counts: dict[str, int] = {}
+    wordless = 0
+    for entry in _entries(path):
+        text = entry.strip()
+        if has_words(text):
+            counts[text] = counts.get(text, 0) + 1
+        else:
+            wordless += 1
+    if not counts:
+        state = "it is empty"
+        if wordless:
+            state = f"none of its {wordless} entries has a letter or digit"
+        raise UserError(f"{path}: no question in this file ({state}). Give one question a line.")
+    return Corpus(path, list(counts), np.fromiter(counts.values(), np.int64), wordless)
+
+
+def _entries(path: Path) -> Iterator[str]:
+    encoding = _encoding(path)
+    with open(path, encoding=encoding, newline="") as file:
+        if path.suffix.lower() in _SEPARATORS:
+            yield from _table_entries(file, path, _SEPARATORS[path.suffix.lower()])
+        elif path.suffix.lower() in _JSON_LINES:
+            yield from _json_entries(file, path)
+        else:
+            for line in file:
+                yield from line.splitlines()
+
+
+def _table_entries(file, path: Path, separator: str) -> Iterator[str]:
+    reader = csv.reader(file, delimiter=separator, strict=True)
+    try:
+        header = next(reader, [])
+        names = [unicodedata.normalize("NFKC", name).strip().lower() for name in header]
+        columns = [index for index, name in enumerate(names) if name in _COLUMNS]
+        if not columns and len(header) == 1:  # a plain list that is called .csv
+            columns = [0]
+            yield header[0]
+        if not columns and any(names):
+            raise UserError(
+                f"{path}, line 1: there is no column of questions (found: {', '.join(header)}). "
+                "Name one of them 'question', or 'query1' and 'query2' in a table of pairs."
+            )
+        for fields in reader:
+            if not any(field.strip() for field in fields):
+                continue
+            if len(fields) != len(header):
+                raise UserError(
+                    f"{path}, line {reader.line_num}: {len(fields)} fields where the header has "
+                    f'{len(header)}. Put a question that contains a separator in quotes ("...").'
+                )
+            yield from (fields[index] for index in columns)
+    except csv.Error as error:
+        raise UserError(
+            f"{path}, line {reader.line_num}: the row that ends here cannot be read ({error}). "
+            'A question in double quotes must end with one, and "" stands for one inside.'
+        ) from error
+
+
+def _json_entries(file, path: Path) -> Iterator[str]:
+    for number, line in enumerate(file, start=1):
+        if not line.strip():
+            continue
+        try:
+            content = json.loads(line)
+        except ValueError as error:
+            raise UserError(f"{path}, line {number}: this is not JSON ({error}).") from error
+        found = [content]
+        if isinstance(content, dict):
+            found = [content[name] for name in _COLUMNS if name in content]
+        if not found or not all(isinstance(text, str) for text in found):
+            raise UserError(
+                f"{path}, line {number}: no question here. Write a string, or an object with a "
+                "string under 'question' (or 'query1' and 'query2')."
+            )
+        yield from found
+
+
+def _encoding(path: Path) -> str:
+    """UTF-8, UTF-16 or GB18030, after one pass over the lines.
+
+    GB18030 gives a meaning to nearly any bytes, so it is assumed only where most lines beyond
+    ASCII are not UTF-8; a few such lines among others are damage or a mixture.
+    """
+    if path.is_dir():
+        raise UserError(f"{path}: this is a directory. Name the file of questions itself.")
+    valid, invalid, first = 0, 0, 0
+    try:
+        with open(path, "rb") as file:
+            if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+                return "utf-16"
+            file.seek(0)
+            for number, line in enumerate(file, start=1):
+                if b"\0" in line:
+                    raise UserError(
+                        f"{path}, line {number}: this is a binary file (it contains NUL bytes). "
+                        "A spreadsheet must be saved as 'CSV UTF-8' first."
+                    )
+                if line.isascii():
+                    continue
+                try:
+                    line.decode("utf-8")
+                    valid += 1
+                except UnicodeDecodeError:
+                    invalid += 1
+                    first = first or number
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: there is no such file. Check its name and folder.") from error
+    except OSError as error:
+        raise UserError(f"{path}: the file cannot be read ({error.strerror}).") from error
+    if not invalid:
+        return "utf-8-sig"
+    if invalid > valid and _decodes(path, "gb18030"):
+        return "gb18030"
+    raise UserError(
+        f"{path}, line {first}: the text cannot be decoded: {invalid} lines are not "
+        f"UTF-8 while {valid} are (mixed encodings, or a damaged file). Save it as UTF-8."
+    )
+
+
+def _decodes(path: Path, encoding: str) -> bool:
+    try:
+        with open(path, encoding=encoding) as file:
+            for _ in file:
+                pass
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,131 @@
+"""A corpus, encoded once: vectors beside the file, mapped into memory, made again on a change."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import faiss
+import numpy as np
+
+from ..errors import UserError
+from ..files import atomic_path, read_json, sha256, write_json
+from ..step import Step
+from .corpus import Corpus, read_questions
+from .matcher import Matcher
+from .nearest import (
+    EXACT_LIMIT,
+    approximate_nearest,
+    build_cells,
+    exact_nearest,
+    read_cells,
+)
+
+VECTORS, CELLS, FACTS = "vectors.npy", "cells.faiss", "facts.json"
+# encode(questions, out): fills out, float32[n, H], with vectors of length 1.
+Encode = Callable[[list[str], np.ndarray], Any]
+
+
+@dataclass(frozen=True)
+class Index:
+    """A corpus and its vectors.
+
+    Attributes:
+        vectors: float32[n, H] of length 1, a memory map.
+        cells: the inverted file of a corpus beyond EXACT_LIMIT, else None.
+        encode_seconds: what encoding took when the index was made.
+        is_new: whether that was just now.
+    """
+
+    corpus: Corpus
+    vectors: np.ndarray
+    cells: faiss.Index | None
+    encode_seconds: float
+    is_new: bool
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def nearest(self, queries: np.ndarray, top: int) -> tuple[np.ndarray, np.ndarray]:
+        """Cosines float32[Q, k] and rows int64[Q, k], best first; row -1: nothing found."""
+        if self.cells is None:
+            return exact_nearest(queries, self.vectors, top)
+        return approximate_nearest(queries, self.vectors, self.cells, top)
+
+
+def open_index(path: Path, matcher: Matcher) -> Index:
+    """The index of a corpus, from its folder `NAME.index` beside the file or made now.
+
+    It is made again when the corpus, the weights, the settings or the code that makes it change.
+
+    Raises:
+        UserError: the corpus cannot be read, or its folder not be written.
+    """
+    model = {
+        "weights": sha256(matcher.piece.weights),
+        "member": matcher.piece.member.model_dump(mode="json"),
+        "precision": matcher.precision,
+    }
+    title = f"encode {path.name}"
+    return build_index(
+        path,
+        matcher.siamese.encoder.hidden_size,
+        model,
+        lambda questions, out: matcher.encode(questions, out, title),
+    )
+
+
+def build_index(path: Path, width: int, model: dict[str, Any], encode: Encode) -> Index:
+    """`open_index` for any encoder; `model` is what identifies it."""
+    corpus = read_questions(path)
+    folder = path.with_name(f"{path.name}.index")
+    if folder.is_dir() and any(folder.iterdir()) and not _is_ours(folder):
+        raise UserError(
+            f"{folder} is in the way: the index would be written there. Move it, or the corpus."
+        )
+    step = Step(
+        f"index {path.name} ({len(corpus.questions):,} questions)",
+        folder,
+        {"model": model, "exact_limit": EXACT_LIMIT},
+        [path],
+        ["models", "search/corpus.py", "search/encode.py", "search/nearest.py"],
+        partial(_make, corpus, width, encode),
+    )
+    try:
+        is_new = step.run()
+    except OSError as error:
+        raise UserError(
+            f"{folder}: the index cannot be written ({error.strerror}). Copy the corpus to a "
+            "folder on a disk with room that you may write to."
+        ) from error
+    cells = folder / CELLS
+    # Mode "c": nothing is written back, and torch does not warn of an array it may not write to.
+    return Index(
+        corpus,
+        np.load(folder / VECTORS, mmap_mode="c", allow_pickle=False),
+        read_cells(cells) if cells.is_file() else None,
+        read_json(folder / FACTS)["encode_seconds"],
+        is_new,
+    )
+
+
+def _is_ours(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in ("done.json", "pending.json"))
+
+
+def _make(corpus: Corpus, width: int, encode: Encode, folder: Path) -> None:
+    started = time.perf_counter()
+    with atomic_path(folder / VECTORS) as temporary:
+        vectors = np.lib.format.open_memmap(
+            temporary, "w+", np.float32, (len(corpus.questions), width)
+        )
+        encode(corpus.questions, vectors)
+        seconds = time.perf_counter() - started
+        vectors.flush()
+        if len(vectors) > EXACT_LIMIT:
+            with atomic_path(folder / CELLS) as cells:
+                build_cells(vectors, cells)
+        del vectors
+    write_json(folder / FACTS, {"encode_seconds": seconds})

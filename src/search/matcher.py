@@ -1,0 +1,126 @@
+"""The trained models as a library: encode, score pairs, search, rerank."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit
+
+from ..config import Config, load_config
+from ..errors import UserError
+from ..layout import Layout
+from ..models.build import read_for
+from ..pipeline import Pipeline
+from ..training.loop import autocast
+from ..training.member import load_piece
+from .chosen import Chosen, choose
+from .corpus import has_words
+from .encode import encode
+from .nearest import exact_nearest
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A question that was found: its row in the corpus, and a score in [-1, 1] (a cosine) or,
+    after reranking, in [0, 1] (the cross-encoder's probability)."""
+
+    row: int
+    question: str
+    score: float
+
+
+class Matcher:
+    """One trained bi-encoder, and the cross-encoder once it is asked for.
+
+    Attributes:
+        piece: which member and fold answer, see `choose`.
+        siamese: the network; tokenizer: its tokenizer.
+        precision: of all computation; by default what the member was trained with.
+    """
+
+    def __init__(self, config: Config, layout: Layout, precision: str | None = None) -> None:
+        self.config, self.layout = config, layout
+        self.piece = choose(config, layout, "siamese")
+        self.precision = precision or self.piece.member.training.precision
+        self.siamese, self.tokenizer = load_piece(self.piece.folder, config.paths.pretrained)[:2]
+
+    @classmethod
+    def load(
+        cls, profile: str = "small", *overrides: str, precision: str | None = None
+    ) -> "Matcher":
+        """The models that `bash run.sh --profile PROFILE [key=value ...]` has trained.
+
+        Raises:
+            UserError: they are not trained.
+        """
+        return cls.of(load_config(profile, list(overrides)), precision)
+
+    @classmethod
+    def of(cls, config: Config, precision: str | None = None) -> "Matcher":
+        """The models that were trained under a configuration."""
+        return cls(config, Pipeline(config).trained_layout(), precision)
+
+    @cached_property
+    def cross_piece(self) -> Chosen:
+        """Which cross-encoder reranks."""
+        return choose(self.config, self.layout, "cross")
+
+    @cached_property
+    def cross(self):
+        """The cross-encoder and its tokenizer, loaded on first use."""
+        return load_piece(self.cross_piece.folder, self.config.paths.pretrained)[:2]
+
+    def encode(
+        self, questions: Sequence[str], out: np.ndarray | None = None, progress: str = ""
+    ) -> np.ndarray:
+        """Vectors float32[n, H] of length 1; their products are cosines. See `encode.encode`."""
+        return encode(
+            self.siamese.encoder,
+            self.siamese.pooling,
+            self.tokenizer,
+            questions,
+            max_length=self.piece.member.max_length,
+            precision=self.precision,
+            out=out,
+            progress=progress,
+        )
+
+    def encode_query(self, query: str) -> np.ndarray:
+        """Vector float32[1, H] of one question that a person typed.
+
+        Raises:
+            UserError: there is no letter or digit in it.
+        """
+        if not has_words(query):
+            raise UserError(
+                f"There is no letter or digit in the question {query.strip()!r}, so there is "
+                "nothing to look for. Ask in words."
+            )
+        return self.encode([query.strip()])
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+        """Probabilities float64[P] that the two questions are the same, by the bi-encoder."""
+        return self._probabilities(self.siamese, self.tokenizer, self.piece, pairs)
+
+    def rerank(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+        """Probabilities float64[P] by the cross-encoder, which reads both orders of a pair."""
+        return self._probabilities(*self.cross, self.cross_piece, pairs)
+
+    def search(self, query: str, questions: Sequence[str], top: int = 5) -> list[Hit]:
+        """The `top` questions nearest to `query` by cosine, best first. For a large corpus see
+        `index.build_index`, which encodes it once."""
+        scores, rows = exact_nearest(self.encode_query(query), self.encode(questions), top)
+        return [
+            Hit(int(row), questions[row], float(score))
+            for score, row in zip(scores[0], rows[0], strict=True)
+        ]
+
+    def _probabilities(self, model, tokenizer, piece: Chosen, pairs) -> np.ndarray:
+        if len(pairs) == 0:
+            return np.zeros(0)
+        frame = pd.DataFrame(list(pairs), columns=["query1", "query2"])
+        device = model.encoder.word_embeddings.weight.device
+        with autocast(device, self.precision):
+            return expit(model.predict(read_for(piece.member, frame, tokenizer)))

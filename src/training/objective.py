@@ -1,0 +1,69 @@
+"""What training minimises: the cross-entropy of the pairs and, if asked, a contrastive term."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from ..models.scored import Scored
+
+TEMPERATURE = 0.05  # of cosines, as Gao et al. 2021 (SimCSE) use it
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A loss over the pairs of a batch, summed.
+
+    Attributes:
+        label_smoothing: a label counts as this much less than 1, or more than 0.
+        contrastive: weight of the contrastive loss over a bi-encoder's question vectors.
+    """
+
+    label_smoothing: float = 0.0
+    contrastive: float = 0.0
+
+    def __call__(self, scored: Scored, batch: Any, labels: Tensor) -> Tensor:
+        """Scalar loss, summed over the pairs; `labels` are float[P], 0 or 1."""
+        goals = labels * (1 - 2 * self.label_smoothing) + self.label_smoothing
+        loss = functional.binary_cross_entropy_with_logits(
+            scored.logits.float(), goals, reduction="sum"
+        )
+        if self.contrastive and scored.vectors is not None:
+            mean = contrastive_loss(scored.vectors, batch.left, batch.right, labels == 1)
+            loss = loss + self.contrastive * len(labels) * mean
+        return loss
+
+
+def contrastive_loss(vectors: Tensor, left: Tensor, right: Tensor, same: Tensor) -> Tensor:
+    """Every question should be nearer to each of its paraphrases than to any different question.
+
+    The cross-entropy of a paraphrase among itself and all questions of the batch that are not
+    known to ask the same, by cosine / TEMPERATURE (in-batch negatives: Henderson et al. 2017,
+    section 4; several positives: Khosla et al. 2020). The batch holds whole question groups, so
+    the near misses that the annotators wrote are among the negatives.
+
+    Args:
+        vectors: float[Q, H]; left, right: LongTensor[P], the pairs' rows in `vectors`.
+        same: BoolTensor[P], pairs whose questions ask the same.
+
+    Returns:
+        The mean over both directions of all such pairs; 0 where the batch has none.
+    """
+    unit = functional.normalize(vectors.float(), dim=1)
+    cosines = unit @ unit.T / TEMPERATURE
+    group = torch.eye(len(unit), device=unit.device)
+    group[left[same], right[same]] = 1.0
+    group[right[same], left[same]] = 1.0
+    # Two products reach all questions up to four paraphrases away: A = B, B = C, so A is no
+    # negative of C.
+    group = ((group @ group) @ (group @ group)) > 0
+    different = cosines.masked_fill(group, float("-inf")).logsumexp(1)
+    anchors = torch.cat([left[same], right[same]])
+    positives = torch.cat([right[same], left[same]])
+    anchors, positives = anchors[anchors != positives], positives[anchors != positives]
+    if len(anchors) == 0:
+        return vectors.sum() * 0.0
+    scores = cosines[anchors, positives]
+    return (torch.logaddexp(scores, different[anchors]) - scores).mean()
