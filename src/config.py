@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from yaml import YAMLError
 
 from .errors import UserError
@@ -86,6 +86,7 @@ class MemberConfig(Settings):
     contrastive: float = Field(0.0, ge=0)  # siamese: weight of the contrastive loss
     max_length: int = Field(64, ge=8)  # tokens per question
     seed: int = 2020
+    start: str | None = None  # an earlier member, whose encoder of the same fold is trained on
     training: TrainingConfig = TrainingConfig()
 
 
@@ -121,6 +122,18 @@ class Config(Settings):
     tune: TuneConfig = TuneConfig()
     optuna: OptunaConfig = OptunaConfig()
     paths: PathsConfig = PathsConfig()
+
+    @model_validator(mode="after")
+    def _starts_are_earlier_members(self) -> "Config":
+        earlier: dict[str, str] = {}
+        for name, member in self.members.items():
+            if member.start is not None and earlier.get(member.start) != member.encoder:
+                raise ValueError(
+                    f"members.{name}.start={member.start} names no member that is listed before "
+                    f"{name} and has the encoder {member.encoder}"
+                )
+            earlier[name] = member.encoder
+        return self
 
 
 def load_config(
@@ -176,6 +189,9 @@ def _explain(error: ValidationError) -> str:
     """Pydantic's findings, one line each, in the words of a `key=value` user."""
     lines = ["The settings are not valid:"]
     for finding in error.errors():
+        if not finding["loc"]:  # about several settings together
+            lines.append(f"  {finding['msg'].removeprefix('Value error, ')}")
+            continue
         key = ".".join(str(part) for part in finding["loc"])
         lines.append(f"  {key}: {finding['msg']} (got {finding['input']!r})")
     return "\n".join(lines)

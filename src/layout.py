@@ -49,6 +49,10 @@ class Layout:
         """The folder of one member's training on one fold."""
         return self.work / "train" / member / f"fold{fold}"
 
+    def weights_file(self, member: str, fold: int) -> Path:
+        """The weights of one member trained on one fold."""
+        return self.piece(member, fold) / "model.safetensors"
+
     @property
     def pieces(self) -> list[Path]:
         """The folders of all training."""

@@ -88,7 +88,13 @@ class Pipeline:
         for name in self.config.members:
             for number in range(self.config.split.folds):
                 if member in (None, name) and fold in (None, number):
-                    self._piece(name, number).run()
+                    self._make_piece(name, number)
+
+    def _make_piece(self, name: str, fold: int) -> None:
+        start = self.config.members[name].start
+        if start is not None:
+            self._make_piece(start, fold)
+        self._piece(name, fold).run()
 
     def steps(self, stage: str) -> Iterator[Step]:
         """The steps of a stage; its inputs must have been made."""
@@ -139,6 +145,7 @@ class Pipeline:
                 yield self._piece(name, fold)
 
     def _piece(self, name: str, fold: int) -> Step:
+        start = self.config.members[name].start
         return Step(
             f"train {name} fold {fold}",
             self.layout.piece(name, fold),
@@ -147,6 +154,7 @@ class Pipeline:
                 self.layout.part_file(fold),
                 self.layout.folds_file,
                 *self._tables("train", "dev", "test"),
+                *([self.layout.weights_file(start, fold)] if start else []),
             ],
             ["models", "training"],
             lambda _: stages.train(self.config, self.layout, name, fold),

@@ -44,8 +44,9 @@ def train(config: Config, layout: Layout, name: str, fold: int) -> None:
 
     own = layout.table("train")[layout.fold_numbers() == fold].reset_index(drop=True)
     unseen = {"oof": own, "dev": layout.table("dev"), "test": layout.table("test")}
+    member = config.members[name]
     train_piece(
-        config.members[name],
+        member,
         fold,
         config.augment.swap,
         read_pairs(layout.part_file(fold), labelled=True).frame,
@@ -53,6 +54,7 @@ def train(config: Config, layout: Layout, name: str, fold: int) -> None:
         config.paths.pretrained,
         layout.piece(name, fold),
         f"{name} fold {fold}",
+        layout.weights_file(member.start, fold) if member.start else None,
     )
 
 

@@ -131,3 +131,13 @@ def test_an_override_beats_the_data_directory() -> None:
 def test_a_loaded_configuration_cannot_change() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         load_config("tiny").tune.trials = 3
+
+
+@pytest.mark.parametrize(
+    "start", ["nobody", "cross-e5", "siamese-use-fgm"]  # unknown, itself, another encoder
+)
+def test_a_member_starts_from_an_earlier_one_with_its_encoder(start: str) -> None:
+    with pytest.raises(UserError, match=f"members.cross-e5.start={start} names no member"):
+        load_config("small", [f"members.cross-e5.start={start}"])
+    config = load_config("small", ["members.cross-e5.start=siamese-e5"])
+    assert config.members["cross-e5"].start == "siamese-e5"

@@ -154,6 +154,20 @@ def test_one_piece_is_trained_alone(fresh: Run) -> None:
     assert not fresh.submission.exists()
 
 
+def test_the_member_that_another_starts_from_is_trained_first(fresh: Run) -> None:
+    fresh.pipeline("members.cross-pgd.start=siamese-fgm").train_some("cross-pgd", 1)
+    trained = sorted(str(p.parent.relative_to(fresh.work)) for p in fresh.work.rglob("oof.npy"))
+    assert trained == ["train/cross-pgd/fold1", "train/siamese-fgm/fold1"]
+
+
+def test_a_member_follows_the_one_it_starts_from(run: Run) -> None:
+    start = "members.cross-pgd.start=siamese-fgm"
+    cross = {f"train cross-pgd fold {fold}" for fold in range(2)}
+    siamese = {f"train siamese-fgm fold {fold}" for fold in range(2)}
+    assert cross == run.make(start) & TRAINING
+    assert cross | siamese == run.make(start, "members.siamese-fgm.seed=7") & TRAINING
+
+
 @pytest.mark.parametrize("member, fold", [("cross", 0), ("cross-pgd", 2), (None, -1)])
 def test_there_is_no_such_piece(fresh: Run, member: str | None, fold: int) -> None:
     with pytest.raises(UserError, match="There is no .*(siamese-fgm, cross-pgd|0 to 1)"):

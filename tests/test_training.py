@@ -11,6 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors import safe_open
+from safetensors.torch import load_file
 from torch import nn
 
 from src.config import MemberConfig
@@ -494,6 +495,25 @@ def test_a_piece_can_be_read_back(task: Task):
     history = read_json(piece / "history.json")
     losses = [row["valid_loss"] for row in history]
     assert log_loss(task.valid["label"].to_numpy(), logits) == pytest.approx(min(losses))
+
+
+def test_a_member_starts_from_anothers_encoder(task: Task):
+    # A learning rate of nothing: what comes out is what it began with.
+    still = {"encoder_lr": 1e-12, "weight_decay": 0.0}
+    first, second = member_config("siamese", **FAST), member_config("cross", **still)
+    folders = [task.folder / name for name in ("first", "second")]
+    for folder, member, start in zip(
+        folders, (first, second), (None, folders[0] / "model.safetensors"), strict=True
+    ):
+        folder.mkdir()
+        train_piece(
+            member, 0, 0.5, task.training, {"oof": task.valid}, task.pretrained, folder, "", start
+        )
+    one, other = (load_file(folder / "model.safetensors") for folder in folders)
+    shared = [name for name in one if name.startswith("encoder.")]
+    assert shared
+    for name in shared:
+        torch.testing.assert_close(other[name], one[name], rtol=0, atol=1e-6)
 
 
 def test_folds_and_members_draw_their_own_numbers():

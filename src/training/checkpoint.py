@@ -57,18 +57,19 @@ def load_checkpoint(
     with safe_open(path, framework="pt") as file:
         history = json.loads(file.metadata()["history"])
         tensors = {name: file.get_tensor(name) for name in file.keys()}
-    model.load_state_dict(_under("model/", tensors))
+    model.load_state_dict(under("model/", tensors))
     for name, parameter in model.named_parameters():
-        state = _under(f"optimizer/{name}/", tensors)
+        state = under(f"optimizer/{name}/", tensors)
         if state:
             # Fused AdamW counts its steps on the parameter's device, too.
             optimizer.state[parameter] = {
                 key: values.to(parameter.device) for key, values in state.items()
             }
-    return Progress(history, _under("best/", tensors), tensors["valid_logits"])
+    return Progress(history, under("best/", tensors), tensors["valid_logits"])
 
 
-def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors whose names begin with `prefix`, without it."""
     return {
         name.removeprefix(prefix): values
         for name, values in tensors.items()

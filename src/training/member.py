@@ -10,6 +10,7 @@ from safetensors.torch import load_file, save_file
 from ..config import MemberConfig
 from ..files import atomic_path, read_json, write_json
 from ..models.build import build_model, read_for
+from .checkpoint import under
 from .loop import autocast, train
 from .objective import Objective
 from .vocabulary import cut_vocabulary
@@ -31,6 +32,7 @@ def train_piece(
     pretrained: Path,
     folder: Path,
     title: str,
+    start: Path | None = None,
 ) -> None:
     """Train on `training`, choose the epoch by `unseen["oof"]`, write weights and predictions.
 
@@ -39,9 +41,12 @@ def train_piece(
         unseen: pair frames to predict by name; "oof" are the fold's own rows.
         folder: receives model.safetensors, member.json (the settings, by which the weights are
             loaded again), history.json and, a name, `<name>.npy` (logits).
+        start: weights of another member, trained on the same rows; its encoder is trained on.
     """
     seed = piece_seed(member, fold)
     model, tokenizer = build_model(member, pretrained, seed)
+    if start is not None:
+        model.encoder.load_state_dict(under("encoder.", load_file(start)))
     valid = unseen["oof"]
     pairs, valid_pairs = (read_for(member, frame, tokenizer) for frame in (training, valid))
     # 0 is what stands at pads where the tokenizer names no padding token.
