@@ -8,10 +8,13 @@ import pytest
 
 from src.data.pairs import write_pairs
 from src.errors import UserError
+from src.files import write_json
 from src.report.compare import compare_runs
 
 
-def finished_run(folder: Path, decided: list[int], labels: list[int]) -> Path:
+def finished_run(
+    folder: Path, decided: list[int], labels: list[int], certainty: float = 2.0
+) -> Path:
     """A work directory with what a comparison reads; every pair is a component of its own."""
     rows = range(len(labels))
     frame = pd.DataFrame({
@@ -21,6 +24,14 @@ def finished_run(folder: Path, decided: list[int], labels: list[int]) -> Path:
     })  # fmt: skip
     write_pairs(frame, folder / "prepare" / "train.csv")
     (folder / "tune").mkdir()
+    write_json(folder / "tune" / "decision.json", {"weights": {"m": 1.0}, "threshold": 0.5})
+    folds = np.arange(len(labels)) % 2
+    (folder / "split").mkdir()
+    np.save(folder / "split" / "folds.npy", folds)
+    logits = 0.5 + certainty * (2 * np.array(decided) - 1)
+    for fold in range(2):
+        (folder / "train" / "m" / f"fold{fold}").mkdir(parents=True)
+        np.save(folder / "train" / "m" / f"fold{fold}" / "oof.npy", logits[folds == fold])
     np.save(folder / "tune" / "cross_fitted.npy", np.array(decided))
     return folder
 
@@ -37,6 +48,20 @@ def test_difference_and_exact_p_value(tmp_path: Path):
     assert result.p_value == pytest.approx(2 * 0.5**6)
     assert compare_runs(b, a).difference == pytest.approx(-0.3)
     assert "+30.00 points" in str(result) and "p = 0.031" in str(result)
+
+
+def test_the_loss_tells_apart_what_decides_alike(tmp_path: Path):
+    labels = [1, 0] * 10
+    decided = [1 - label for label in labels[:2]] + labels[2:]
+    sure = finished_run(tmp_path / "sure", decided, labels, certainty=2.0)
+    unsure = finished_run(tmp_path / "unsure", decided, labels, certainty=1.0)
+    result = compare_runs(sure, unsure)
+    assert result.difference == 0.0 and result.p_value == 1.0
+    right, wrong = (np.logaddexp(0, -sign * np.array([2.0, 1.0])) for sign in (1, -1))
+    expected = 0.9 * (right[0] - right[1]) + 0.1 * (wrong[0] - wrong[1])
+    difference, low, high = result.loss
+    assert difference == pytest.approx(expected) and low < difference < high
+    assert f"log loss {expected:+.4f}" in str(result)
 
 
 def test_runs_on_other_rows_or_unfinished_ones_are_refused(tmp_path: Path):

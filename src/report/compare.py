@@ -7,16 +7,21 @@ import numpy as np
 
 from ..data.graph import components, wording
 from ..data.pairs import read_pairs
+from ..ensemble.blend import blend
+from ..ensemble.tune import Decision
 from ..errors import UserError
-from .metrics import accuracy, mcnemar, paired_difference
+from ..files import read_json
+from ..layout import Layout
+from .metrics import accuracy, mcnemar, paired_difference, paired_loss_difference
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Cross-fitted accuracies of two runs on the same rows.
+    """Cross-fitted accuracies of two runs on the same rows, and the losses of their ensembles.
 
     `difference` is a − b with its 95 % interval from a bootstrap over components, `p_value`
     McNemar's exact one, which takes rows as independent and is therefore the bolder of the two.
+    `loss` is the difference of the out-of-fold log losses with its interval: below 0, a is better.
     """
 
     pairs: int
@@ -26,12 +31,14 @@ class Comparison:
     low: float
     high: float
     p_value: float
+    loss: tuple[float, float, float]
 
     def __str__(self) -> str:
         return (
             f"{self.pairs} pairs: {self.a:.2%} against {self.b:.2%}, difference "
             f"{100 * self.difference:+.2f} points (95 %: {100 * self.low:+.2f} to "
-            f"{100 * self.high:+.2f}), McNemar p = {self.p_value:.3f}"
+            f"{100 * self.high:+.2f}), McNemar p = {self.p_value:.3f}; "
+            "log loss {:+.4f} (95 %: {:+.4f} to {:+.4f})".format(*self.loss)
         )
 
 
@@ -41,13 +48,14 @@ def compare_runs(work_a: Path, work_b: Path) -> Comparison:
     Raises:
         UserError: one of them is not finished, or they were trained on different rows.
     """
-    frames, decided = [], []
+    frames, decided, logits = [], [], []
     for work in (work_a, work_b):
         labels = work / "tune" / "cross_fitted.npy"
         if not labels.is_file():
             raise UserError(f"{work} holds no finished run (no {labels}). Run the pipeline first.")
         frames.append(read_pairs(work / "prepare" / "train.csv", labelled=True).frame)
         decided.append(np.load(labels, allow_pickle=False))
+        logits.append(_out_of_fold(work))
     if not frames[0].equals(frames[1]):
         raise UserError(f"{work_a} and {work_b} have different training rows: nothing to compare.")
     labels, groups = frames[0]["label"].to_numpy(), components(frames[0], key=wording)
@@ -60,4 +68,13 @@ def compare_runs(work_a: Path, work_b: Path) -> Comparison:
         low,
         high,
         mcnemar(labels, *decided),
+        paired_loss_difference(labels, *logits, groups),
     )
+
+
+def _out_of_fold(work: Path) -> np.ndarray:
+    """The ensemble's logits float64[P]; 0 is its threshold."""
+    decision = Decision(**read_json(work / "tune" / "decision.json"))
+    folds = int(np.load(work / "split" / "folds.npy", allow_pickle=False).max()) + 1
+    layout = Layout(work, work, tuple(decision.weights), folds)
+    return blend(layout.out_of_fold(), decision.weights) - decision.threshold

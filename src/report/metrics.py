@@ -101,11 +101,45 @@ def paired_difference(
     Raises:
         ValueError: as for `accuracy_interval`.
     """
-    gain = _hits(labels, a).astype(int) - _hits(labels, b).astype(int)
+    return _paired_mean(_hits(labels, a).astype(int), _hits(labels, b).astype(int), groups,
+                        (-1.0, 1.0), level, resamples, seed)  # fmt: skip
+
+
+def paired_loss_difference(
+    labels: ArrayLike,
+    a: ArrayLike,
+    b: ArrayLike,
+    groups: ArrayLike,
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> tuple[float, float, float]:
+    """As `paired_difference`, of the log loss under logits `a` and `b`: below 0, a is better.
+
+    The loss of a pair says how sure a model was, accuracy only on which side of the threshold it
+    stood, so the loss tells models apart where too few pairs change sides.
+
+    Raises:
+        ValueError: as for `log_loss`.
+    """
+    losses = [_pair_losses(labels, logits) for logits in (a, b)]
+    return _paired_mean(*losses, groups, (-np.inf, np.inf), level, resamples, seed)
+
+
+def _paired_mean(
+    a: NDArray,
+    b: NDArray,
+    groups: ArrayLike,
+    unknown: tuple[float, float],  # the interval where there is but one component
+    level: float,
+    resamples: int,
+    seed: int,
+) -> tuple[float, float, float]:
+    gain = a - b
     groups = _same_length(groups, gain)
     difference = float(gain.mean())
     if len(np.unique(groups)) == 1:
-        return difference, -1.0, 1.0
+        return difference, *unknown
     return difference, *_component_bootstrap(gain, groups, level, resamples, seed)
 
 
@@ -135,9 +169,13 @@ def log_loss(labels: ArrayLike, logits: ArrayLike) -> float:
     Raises:
         ValueError: no rows, different lengths, a label outside {0, 1}, a logit not finite.
     """
+    return float(_pair_losses(labels, logits).mean())
+
+
+def _pair_losses(labels: ArrayLike, logits: ArrayLike) -> NDArray[np.float64]:
     labels = _binary(labels, "label")
     logits = _finite(_same_length(logits, labels), "logit")
-    return float(np.logaddexp(0.0, np.where(labels == 1, -logits, logits)).mean())
+    return np.logaddexp(0.0, np.where(labels == 1, -logits, logits))
 
 
 def auc(labels: ArrayLike, scores: ArrayLike) -> float:
