@@ -13,7 +13,7 @@ from ..models.build import build_model, read_for
 from .checkpoint import under
 from .loop import autocast, train
 from .objective import Objective
-from .vocabulary import cut_vocabulary
+from .vocabulary import cut_vocabulary, occurring_ids
 
 WEIGHTS, SETTINGS = "model.safetensors", "member.json"
 
@@ -49,10 +49,7 @@ def train_piece(
         model.encoder.load_state_dict(under("encoder.", load_file(start)))
     valid = unseen["oof"]
     pairs, valid_pairs = (read_for(member, frame, tokenizer) for frame in (training, valid))
-    # 0 is what stands at pads where the tokenizer names no padding token.
-    occurring = np.unique(
-        [0, *tokenizer.all_special_ids, *pairs.vocabulary, *valid_pairs.vocabulary]
-    )
+    occurring = occurring_ids(tokenizer, pairs.vocabulary, valid_pairs.vocabulary)
     checkpoint = folder / "checkpoint.safetensors"
     with cut_vocabulary(model.encoder.word_embeddings, occurring):
         progress = train(
