@@ -189,10 +189,11 @@ def code_version(name: str) -> str:
 
 def peak_memory_gb() -> float:
     """Peak resident memory of this process so far, in GB (10⁹ bytes)."""
-    # Linux passes ru_maxrss of a parent on to the process that it starts, VmHWM it does not.
+    # Linux passes ru_maxrss of a parent on to the process that it starts; VmHWM it does not.
     status = Path("/proc/self/status")
     if status.is_file():
-        lines = status.read_text(encoding="ascii", errors="replace").splitlines()
-        return next(int(line.split()[1]) * 1024 / 1e9 for line in lines if "VmHWM" in line)
+        for line in status.read_text(encoding="ascii", errors="replace").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024 / 1e9
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak * (1 if sys.platform == "darwin" else 1024) / 1e9
