@@ -2,6 +2,7 @@
 # The whole pipeline:   bash run.sh [--profile small|large|tiny] [key=value ...]
 # The tests:            bash run.sh test [pytest arguments]
 # Score another file:   bash run.sh predict INPUT.csv OUTPUT.csv [--profile P]
+# Use what is trained:  bash run.sh search|mine|cluster|faq|export …
 set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
@@ -33,7 +34,7 @@ case "${1:-}" in
     cd "$root"
     exec "$python" -m pytest "$@"
     ;;
-  predict | audit | compare)
+  predict | audit | compare | search | mine | cluster | faq | export)
     exec "$python" -m src "$@"
     ;;
   *)

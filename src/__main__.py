@@ -177,6 +177,7 @@ def export(target: Path, int8: bool, **run) -> None:
 
     commands.export(_pipeline(**run).config, target, int8)
 
+
 @main.command()
 @click.argument("train_file", metavar="TRAIN.csv", type=click.Path(path_type=Path))
 @click.argument("evaluation_file", metavar="EVAL.csv", type=click.Path(path_type=Path))

@@ -129,7 +129,7 @@ def test_two_processes_train_the_weights_of_one(runs: Path, name):
 def test_a_piece_is_written_once_and_predicts_the_same(runs: Path):
     one, two = runs / "piece1", runs / "piece2"
     names = sorted(path.name for path in one.iterdir())
-    assert names == ["history.json", "model.safetensors", "oof.npy"]
+    assert names == ["history.json", "member.json", "model.safetensors", "oof.npy"]
     assert sorted(path.name for path in two.iterdir()) == names
     np.testing.assert_allclose(np.load(two / "oof.npy"), np.load(one / "oof.npy"), atol=1e-3)
 
