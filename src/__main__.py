@@ -213,6 +213,30 @@ def compare(work_a: Path, work_b: Path) -> None:
     print(compare_runs(work_a, work_b))
 
 
+@main.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+@click.option("--quick", is_flag=True, help="A random encoder and few pairs, to see it move.")
+@click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
+def bench(as_json: bool, quick: bool, overrides: tuple[str, ...]) -> None:
+    """Time this project and sentence-transformers, in turns; under 15 minutes on two cores."""
+    import json
+
+    from .bench.measure import FULL, QUICK, measure
+    from .config import load_config
+
+    config = load_config("small", list(overrides), os.environ.get("DATA_DIR"))
+    results = measure(config, QUICK if quick else FULL)
+    if as_json:
+        print(json.dumps(results, ensure_ascii=False, indent=2))
+    else:
+        from rich.console import Console
+
+        from .bench.table import tables
+
+        for table in tables(results):
+            Console().print(table)
+
+
 def entry() -> None:
     """Run the command line.
 

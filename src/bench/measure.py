@@ -1,0 +1,161 @@
+"""Everything in one run."""
+
+import importlib.metadata
+import sys
+import time
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+from accelerate import PartialState
+from tqdm import tqdm
+
+from ..config import Config
+from ..data.pairs import read_pairs
+from ..data.prepare import find_sources
+from ..files import write_json
+from .compare import compare
+from .figure import draw
+from .growth import growth
+from .hardware import describe, precisions, product_peak
+from .large import LARGE, large_encoder
+from .memory import training_memory
+from .own import Own
+from .parts import attack_costs, step_parts
+from .pipeline import stage_times, start_up
+from .rival import RivalSiamese
+from .turns import OURS, THEIRS, Spread, alternate
+
+ARCHITECTURES = ("siamese", "cross")
+_LIBRARIES = ("torch", "transformers", "sentence-transformers")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is measured.
+
+    Attributes:
+        train_pairs, predict_pairs: of one turn.
+        growth_pairs: of one turn at factor 1.
+        memory: architectures and precisions whose peak memory is measured.
+        large: shape of the encoder that is measured on a GPU.
+        large_anywhere: measure it without a GPU, too.
+        stages: settings of the pipeline run whose stages are timed.
+    """
+
+    encoder: str = "e5-small-zh"
+    rounds: int = 5
+    train_pairs: int = 128
+    predict_pairs: int = 192
+    growth_pairs: int = 64
+    memory: tuple[tuple[str, str], ...] = tuple(product(ARCHITECTURES, ("fp32", "bf16")))
+    large: tuple[tuple[str, int], ...] = tuple(LARGE.items())
+    large_anywhere: bool = False
+    stages: tuple[str, ...] = ()
+
+
+FULL = Scale()
+QUICK = Scale(
+    encoder="tiny",
+    rounds=2,
+    train_pairs=32,
+    predict_pairs=32,
+    growth_pairs=16,
+    memory=(("siamese", "fp32"),),
+    large=(
+        ("hidden_size", 32),
+        ("num_hidden_layers", 1),
+        ("num_attention_heads", 2),
+        ("intermediate_size", 64),
+        ("vocab_size", 4000),
+    ),
+    large_anywhere=True,
+    stages=("split.folds=2", "training.epochs=1", "tune.trials=8"),
+)
+
+
+def measure(config: Config, scale: Scale) -> dict[str, Any]:
+    """Measure, write `bench.json` and `bench.svg` under submissions/bench/, return the numbers.
+
+    The pairs are those of the configuration's data directory, else the sample.
+
+    Raises:
+        UserError: the data cannot be read, or the encoder cannot be made.
+    """
+    began = time.perf_counter()
+    device = PartialState().device
+    sources = find_sources(config.data.model_copy(update={"mirror": False}))
+    frame = read_pairs(sources.train, labelled=True).frame
+    pretrained, kinds = config.paths.pretrained, precisions(device)
+    fastest = kinds[-1]
+    own = {name: Own.load(name, scale.encoder, frame, pretrained) for name in ARCHITECTURES}
+    directory = pretrained / scale.encoder
+    peaks = alternate(
+        {kind: lambda _, kind=kind: product_peak(kind, device) for kind in kinds},
+        scale.rounds, "peak",
+    )  # fmt: skip
+    results: dict[str, Any] = {
+        "machine": describe(device),
+        "versions": {name: importlib.metadata.version(name) for name in _LIBRARIES},
+        "data": {"pairs": len(frame), "is_sample": sources.is_sample},
+        "encoder": scale.encoder,
+        "rounds": scale.rounds,
+        "peak_flops": {kind: asdict(Spread.of(values)) for kind, values in peaks.items()},
+    }
+    siamese = RivalSiamese(directory)
+    parts = {
+        "speed": partial(
+            compare, own, directory, frame,
+            train_pairs=scale.train_pairs, predict_pairs=scale.predict_pairs, precisions=kinds,
+            rounds=scale.rounds,
+            peaks={kind: spread["median"] for kind, spread in results["peak_flops"].items()},
+        ),
+        "step": lambda: {
+            name: step_parts(own[name], frame, fastest, scale.rounds) for name in ARCHITECTURES
+        },
+        "attacks": lambda: {
+            name: attack_costs(own[name], frame, scale.train_pairs // 2, fastest, scale.rounds)
+            for name in ARCHITECTURES
+        },
+        "growth": partial(
+            growth, {OURS: own["siamese"].train, THEIRS: siamese.train}, frame,
+            scale.growth_pairs, fastest, max(2, scale.rounds // 2),
+        ),
+        "memory_gb": lambda: _memory(scale, frame, kinds, pretrained),
+        "start_up_s": partial(start_up, scale.rounds),
+        "stages_s": partial(stage_times, pretrained, list(scale.stages)),
+        "large": lambda: _large(scale, frame, fastest, device),
+    }  # fmt: skip
+    for name, part in parts.items():
+        print(f"── {name}", file=sys.stderr, flush=True)
+        results[name] = part()
+    results["seconds"] = round(time.perf_counter() - began)
+    folder = config.paths.submissions / "bench"
+    write_json(folder / "bench.json", results)
+    draw(results, folder / "bench.svg")
+    return results
+
+
+def _memory(
+    scale: Scale, frame: pd.DataFrame, kinds: list[str], pretrained: Path
+) -> dict[str, dict[str, float]]:
+    return {
+        f"{name}, {kind}": training_memory(
+            name, scale.encoder, frame, scale.train_pairs, kind, pretrained
+        )
+        for name, kind in tqdm(scale.memory, "memory", unit="pair of processes")
+        if kind in kinds
+    }
+
+
+def _large(
+    scale: Scale, frame: pd.DataFrame, precision: str, device: torch.device
+) -> dict[str, Any] | None:
+    """None where there is no GPU."""
+    if device.type != "cuda" and not scale.large_anywhere:
+        return None
+    return large_encoder(dict(scale.large), frame, 4 * scale.train_pairs, precision, scale.rounds)

@@ -1,0 +1,142 @@
+"""The benchmark: it runs, its arithmetic is right, and its contenders do the same work."""
+
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from click.testing import CliRunner
+from rich.console import Console
+from torch import nn
+
+from src.__main__ import main
+from src.bench.compare import window
+from src.bench.hardware import flop_per_token, product_peak
+from src.bench.own import Own
+from src.bench.rival import RivalCross, RivalSiamese
+from src.bench.table import tables
+from src.bench.turns import Spread, alternate, counted_tokens, update_times
+from src.data.pairs import read_pairs
+
+
+@pytest.fixture(scope="module")
+def frame(sample: Path) -> pd.DataFrame:
+    return read_pairs(sample / "train.csv", labelled=True).frame
+
+
+def test_contenders_take_turns_and_the_first_round_does_not_count() -> None:
+    calls = []
+
+    def contender(name: str):
+        return lambda number: calls.append((name, number)) or len(calls)
+
+    results = alternate({"A": contender("A"), "B": contender("B")}, 2, "test")
+    assert calls == [("A", 0), ("B", 0)] + [("A", 0), ("B", 0), ("A", 1), ("B", 1)]
+    assert results == {"A": [3, 5], "B": [4, 6]}
+
+
+def test_spread_is_median_and_range() -> None:
+    assert Spread.of([5.0, 1.0, 2.0]) == Spread(median=2.0, low=1.0, high=5.0)
+
+
+def test_windows_follow_one_another_and_start_again(frame: pd.DataFrame) -> None:
+    few = frame[:10]
+    ids = [window(few, 4, number)["id"].tolist() for number in range(3)]
+    assert sum(ids, []) == few["id"].tolist() + few["id"].tolist()[:2]
+
+
+def test_tokens_of_one_mode_are_counted() -> None:
+    layer = nn.Linear(3, 3)
+    with counted_tokens(layer, lambda arguments: len(arguments[0]), training=True) as tokens:
+        layer.train()(torch.ones(5, 3))
+        layer.eval()(torch.ones(7, 3))
+    layer.train()(torch.ones(9, 3))
+    assert tokens == [5]
+
+
+def test_updates_of_any_optimizer_are_noted_in_order() -> None:
+    weight = nn.Parameter(torch.ones(2))
+    weight.grad = torch.ones(2)
+    with update_times() as times:
+        for kind in (torch.optim.AdamW, torch.optim.SGD):
+            kind([weight], lr=0.1).step()
+    assert len(times) == 2 and times[0] < times[1]
+
+
+def test_operations_of_a_layer_are_two_a_weight_and_thrice_that_in_training() -> None:
+    encoder = nn.Sequential(nn.Embedding(50, 4), nn.Linear(4, 6), nn.LayerNorm(6))
+    assert flop_per_token(encoder, training=False) == 2 * 24
+    assert flop_per_token(encoder, training=True) == 6 * 24
+
+
+def test_the_peak_is_above_what_one_product_reaches() -> None:
+    """At least 1 GFLOP a second, on any machine that can run this."""
+    assert product_peak("fp32", torch.device("cpu")) > 1e9
+
+
+@pytest.mark.parametrize("architecture", ["siamese", "cross"])
+def test_both_libraries_do_the_same_work(
+    architecture: str, frame: pd.DataFrame, pretrained: Path
+) -> None:
+    """The same pairs; each question once here, twice and more there; weights change."""
+    rows = window(frame, 24, 0)
+    own = Own.load(architecture, "tiny", frame, pretrained)
+    kind = RivalSiamese if architecture == "siamese" else RivalCross
+    rival = kind(pretrained / "tiny")
+    before = [p.detach().clone() for p in (*own.model.parameters(), *rival.loss.parameters())]
+    trained = [contender.train(rows, "fp32") for contender in (own, rival)]
+    after = [*own.model.parameters(), *rival.loss.parameters()]
+    changed = [not torch.equal(a, b) for a, b in zip(after, before, strict=True)]
+    assert np.mean(changed) > 0.9
+    predicted = [contender.predict(rows, "fp32") for contender in (own, rival)]
+    pairs = list(zip(rows["query1"], rows["query2"], strict=True))
+    questions = {question for pair in pairs for question in pair}
+    length = {q: len(own.tokenizer(q)["input_ids"]) for q in questions}
+    joined = sum(len(own.tokenizer(*pair)["input_ids"]) for pair in pairs)
+    if architecture == "siamese":
+        each = sum(length[q] for pair in pairs for q in pair)
+        assert predicted[0].tokens == trained[0].tokens == sum(length.values())
+        assert predicted[1].tokens == trained[1].tokens == each
+    else:
+        assert [work.tokens for work in trained] == [joined, joined]
+        assert [work.tokens for work in predicted] == [2 * joined, joined]
+        both = RivalCross(pretrained / "tiny", both_orders=True)
+        assert both.predict(rows, "fp32").tokens == 2 * joined
+    assert all(work.pairs == 24 and work.seconds > 0 for work in trained + predicted)
+
+
+def test_command_prints_json_and_writes_the_results(pretrained: Path, tmp_path: Path) -> None:
+    arguments = ["bench", "--quick", "--json", f"paths.pretrained={pretrained}"]
+    run = CliRunner().invoke(main, [*arguments, f"paths.submissions={tmp_path}"])
+    assert run.exit_code == 0, run.output
+    results = json.loads(run.stdout)
+    assert results == json.loads((tmp_path / "bench" / "bench.json").read_text("utf-8"))
+    assert (tmp_path / "bench" / "bench.svg").read_text("utf-8").startswith("<?xml")
+    assert set(results["speed"]) == {
+        f"{act} {kind}" for act in ("train", "predict") for kind in ("bi-encoder", "cross-encoder")
+    }
+    for found in results["speed"].values():
+        for ratio in found["ratios"].values():
+            assert 0 < ratio["low"] <= ratio["median"] <= ratio["high"]
+    for architecture in ("siamese", "cross"):
+        assert results["attacks"][architecture]["pgd"]["median"] > 1
+        assert 0 < results["step"][architecture]["update_share"]["median"] < 1
+    memory = results["memory_gb"]["siamese, fp32"]
+    assert 0 < memory["this project"] and 0 < memory["sentence-transformers"]
+    assert [row["factor"] for row in results["growth"]["pairs"]] == [1, 2, 4]
+    pairs = [row["pairs"] for row in results["growth"]["pairs"]]
+    assert pairs == [pairs[0], 2 * pairs[0], 4 * pairs[0]]
+    assert all(seconds >= 0 for seconds in results["stages_s"].values())
+    assert results["start_up_s"]["median"] > 0
+    assert results["large"]["ratio"]["median"] > 0
+    console = Console(width=200, file=io.StringIO())
+    for table in tables(results):
+        console.print(table)
+    for text in ("predict cross-encoder", "sentence-transformers, fp32", "FGM", "transformers Tr"):
+        assert text in console.file.getvalue()
+    results["large"] = None
+    console.print(*tables(results))
+    assert "there is no CUDA GPU here" in console.file.getvalue()
