@@ -1,6 +1,7 @@
 """Training on the word vectors that occur is training on all of them."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from src.models.build import build_model, read_for
 from src.training.loop import train
 from src.training.member import train_piece
 from src.training.objective import Objective
-from src.training.vocabulary import cut_vocabulary
+from src.training.vocabulary import cut_vocabulary, occurring_ids
 
 
 def table(padding: int | None = None) -> nn.Embedding:
@@ -62,6 +63,14 @@ def test_the_padding_row_has_no_gradient():
     with cut_vocabulary(embedding, np.array([2, 4])):
         embedding(torch.tensor([2, 4])).sum().backward()
         assert embedding.weight.grad.tolist() == [[1.0] * 3, [0.0] * 3]
+
+
+@pytest.mark.parametrize("special", [[], [1, 2]])  # the n-gram encoder's tokenizer declares none
+def test_special_tokens_always_occur(special: list[int]):
+    tokenizer = SimpleNamespace(all_special_ids=special)
+    ids = occurring_ids(tokenizer, np.array([7, 4]), np.array([4, 9]))
+    assert ids.tolist() == [0, *special, 4, 7, 9]
+    assert ids.dtype == np.int64  # an index
 
 
 @pytest.mark.parametrize("attack", ["none", "fgm", "pgd"])

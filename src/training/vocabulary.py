@@ -16,7 +16,8 @@ from transformers import PreTrainedTokenizerBase
 def occurring_ids(tokenizer: PreTrainedTokenizerBase, *vocabularies: np.ndarray) -> np.ndarray:
     """int64[R], ascending: the token ids of `vocabularies`, and the tokenizer's special ones."""
     # 0 is what stands at pads where the tokenizer names no padding token.
-    return np.unique(np.concatenate([[0], tokenizer.all_special_ids, *vocabularies]))
+    special = np.array([0, *tokenizer.all_special_ids])
+    return np.unique(np.concatenate([special, *vocabularies]))
 
 
 @contextmanager
