@@ -34,7 +34,7 @@ case "${1:-}" in
     cd "$root"
     exec "$python" -m pytest "$@"
     ;;
-  predict | audit | compare | search | mine | cluster | faq | export)
+  predict | audit | compare | search | mine | cluster | faq | export | bench)
     exec "$python" -m src "$@"
     ;;
   *)
