@@ -177,6 +177,23 @@ def export(target: Path, int8: bool, **run) -> None:
 
     commands.export(_pipeline(**run).config, target, int8)
 
+
+@main.command()
+@click.argument("name", metavar="NAME")
+@_settings
+@click.option("--quick", is_flag=True, help="One seed on a small sample, in minutes.")
+def study(name: str, quick: bool, **run) -> None:
+    """Rerun a comparison of the article: a table with intervals and paired tests.
+
+    \b
+    NAME is one of: article, pooling, objective, encoder, backbone, adversarial, augmentation.
+    Killed, it continues with the first unfinished trial.
+    """
+    from .study.run import run_study
+
+    run_study(name, _pipeline(**run).config, quick)
+
+
 @main.command()
 @click.argument("train_file", metavar="TRAIN.csv", type=click.Path(path_type=Path))
 @click.argument("evaluation_file", metavar="EVAL.csv", type=click.Path(path_type=Path))

@@ -49,9 +49,12 @@ class AugmentConfig(Settings):
 
 
 class AdversarialConfig(Settings):
-    """Perturbation of the word embeddings: FGM (Miyato 2017) or PGD (Madry 2018)."""
+    """Perturbation of the word embeddings: FGM (Miyato 2017) or PGD (Madry 2018).
 
-    method: Literal["none", "fgm", "pgd"] = "none"
+    `noise` moves them as far as FGM does, but in a random direction: the control of an experiment.
+    """
+
+    method: Literal["none", "fgm", "pgd", "noise"] = "none"
     epsilon: float = Field(1.0, gt=0)  # radius of the ball, in the embedding's own units
     step_size: float = Field(0.3, gt=0)  # PGD only
     steps: int = Field(3, ge=1)  # PGD only

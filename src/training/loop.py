@@ -1,6 +1,7 @@
 """Train one member on one fold."""
 
 import math
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Protocol
@@ -45,6 +46,11 @@ def autocast(device: torch.device, precision: str):
     return torch.autocast(device.type, torch.bfloat16)
 
 
+def log_loss(labels: np.ndarray, logits: np.ndarray) -> float:
+    """Mean negative log-likelihood of 0/1 labels under logits."""
+    return float(np.mean(np.logaddexp(0.0, np.where(labels == 1, -logits, logits))))
+
+
 def train(
     model: nn.Module,
     pairs: Pairs,
@@ -56,8 +62,9 @@ def train(
     *,
     swap: float,
     seed: int,
-    checkpoint: Path,
+    checkpoint: Path | None,
     title: str,
+    criterion: Callable[[np.ndarray, np.ndarray], float] = log_loss,
 ) -> Progress:
     """Train `model` in place and leave it with the weights of its best epoch.
 
@@ -66,8 +73,10 @@ def train(
         objective: the loss of a batch.
         swap: chance that a pair is read in reverse order in an epoch.
         seed: of batches, swaps and dropout; epoch e draws from (seed, e).
-        checkpoint: file that holds the state between epochs, so that a killed run continues.
+        checkpoint: file that holds the state between epochs, so that a killed run continues; None
+            for training that is too short to be worth it.
         title: shown on the progress bar.
+        criterion: of labels and logits; the epoch in which it is lowest on `valid_pairs` is best.
 
     Returns:
         The history, and the best epoch's weights and logits of `valid_pairs`.
@@ -86,7 +95,7 @@ def train(
             )
         bare.encoder.backbone.activation_checkpointing_enable()
     optimizer = make_optimizer(bare.to(device), bare.encoder, settings)
-    progress = load_checkpoint(checkpoint, bare, optimizer) or Progress()
+    progress = (checkpoint and load_checkpoint(checkpoint, bare, optimizer)) or Progress()
     model = accelerator.prepare_model(bare)
     targets = torch.from_numpy(np.asarray(labels, np.float32))
     base_rates = [group["lr"] for group in optimizer.param_groups]
@@ -146,7 +155,7 @@ def train(
         row = {
             "epoch": epoch + 1,
             "train_loss": float(np.average(losses, weights=counts)),
-            "valid_loss": log_loss(valid_labels, logits),
+            "valid_loss": criterion(valid_labels, logits),
             "valid_accuracy": float(np.mean((logits > 0) == (valid_labels == 1))),
         }
         _refuse_collapse(logits, title, settings)
@@ -154,15 +163,10 @@ def train(
             progress.best = {name: v.detach().clone() for name, v in bare.state_dict().items()}
             progress.valid_logits = torch.from_numpy(logits)
         progress.history.append(row)
-        if accelerator.is_main_process and epoch + 1 < settings.epochs:
+        if checkpoint and accelerator.is_main_process and epoch + 1 < settings.epochs:
             save_checkpoint(checkpoint, bare, optimizer, progress)
     bare.load_state_dict(progress.best)
     return progress
-
-
-def log_loss(labels: np.ndarray, logits: np.ndarray) -> float:
-    """Mean negative log-likelihood of 0/1 labels under logits."""
-    return float(np.mean(np.logaddexp(0.0, np.where(labels == 1, -logits, logits))))
 
 
 def _refuse_collapse(logits: np.ndarray, title: str, settings: TrainingConfig) -> None:
