@@ -179,6 +179,19 @@ def export(target: Path, int8: bool, **run) -> None:
 
 
 @main.command()
+@_settings
+def pretrain(**run) -> None:
+    """Continue pre-training the profile's encoders on the unlabelled questions.
+
+    Not part of `run`: name the directory that it prints as a member's encoder to use it. The
+    settings are pretrain.epochs, pretrain.learning_rate and so on. Questions of dev are left out.
+    """
+    from .pretraining.stage import pretrain_encoders
+
+    pretrain_encoders(_pipeline(**run))
+
+
+@main.command()
 @click.argument("name", metavar="NAME")
 @_settings
 @click.option("--quick", is_flag=True, help="One seed on a small sample, in minutes.")

@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 from ...config import MemberConfig
-from ...models.build import build_model
+from ...models.build import build_model, read_for
 from ...models.siamese import SiamesePairs
 from ...report.metrics import accuracy_by_threshold
 from ...training.loop import autocast, log_loss
@@ -38,6 +38,15 @@ class Fitted:
         """Logits float64[P] by the head."""
         return predict(self.model, self.tokenizer, self.member, frame)
 
+    def timed(self, frame: pd.DataFrame) -> tuple[np.ndarray, float]:
+        """The logits of `predict`, and how many distinct questions a second were encoded."""
+        pairs = read_for(self.member, frame, self.tokenizer)
+        device = next(self.model.parameters()).device
+        started = time.perf_counter()
+        with autocast(device, self.member.training.precision):
+            logits = self.model.predict(pairs)
+        return logits, len(pairs.questions) / (time.perf_counter() - started)
+
     @torch.inference_mode()
     def cosines(self, frame: pd.DataFrame, batch_pairs: int = 128) -> np.ndarray:
         """Cosine similarity float64[P] of a bi-encoder's two question vectors."""
@@ -57,6 +66,11 @@ class Fitted:
     def parameters(self) -> int:
         """Numbers in encoder and head; what two layers share counts once."""
         return sum(parameter.numel() for parameter in self.model.parameters())
+
+    @property
+    def trained_parameters(self) -> int:
+        """Those of them that training may change."""
+        return sum(p.numel() for p in self.model.parameters() if p.requires_grad)
 
     def outcome(self, scores: dict[str, np.ndarray], **facts: float) -> Outcome:
         """The trial's outcome with the facts that every table shows."""
