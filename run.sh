@@ -33,7 +33,7 @@ case "${1:-}" in
     cd "$root"
     exec "$python" -m pytest "$@"
     ;;
-  predict | audit | compare)
+  predict | audit | compare | study | pretrain)
     exec "$python" -m src "$@"
     ;;
   *)

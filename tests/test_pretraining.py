@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from transformers import AutoModel
 
 from src.config import MemberConfig, PretrainConfig, TrainingConfig
 from src.data.entities import words
@@ -35,11 +36,15 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A pre-trained model directory of each architecture."""
     root = tmp_path_factory.mktemp("backbones")
     made = {}
-    for family, config in configs(len(character_tokenizer(QUESTIONS))).items():
+    with pytest.MonkeyPatch.context() as smaller:
+        smaller.setattr("src.study.backbone.WIDTH", 96)
+        smaller.setattr("src.study.backbone.LAYERS", 2)
+        shapes = configs(len(character_tokenizer(QUESTIONS)))
+    for family, config in shapes.items():
         write_random(config, QUESTIONS, root / "random" / family)
-        settings = PretrainConfig(epochs=6, batch=8, learning_rate=2e-3, precision="fp32")
+        settings = PretrainConfig(epochs=8, batch=16, learning_rate=2e-3, precision="fp32")
         step = pretraining_step(
-            family, str(root / "random" / family), QUESTIONS, settings, root / family
+            family, str(root / "random" / family), 6 * QUESTIONS, settings, root / family
         )
         step.run()
         assert not step.run()  # nothing is done twice
@@ -146,8 +151,6 @@ def test_loads_trains_saves_and_reloads(
 
 
 def test_albert_shares_layers_and_factorises():
-    from transformers import AutoModel
-
     sizes = {
         family: sum(p.numel() for p in AutoModel.from_config(config).parameters())
         for family, config in configs(1000).items()

@@ -1,6 +1,5 @@
 """Load an encoder with the heads of its task, and say when a head is not worth continuing from."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -123,9 +122,3 @@ def head_loss(
     counts = torch.bincount(torch.cat(tokens)).float()
     shares = counts[counts > 0] / counts.sum()
     return float(torch.cat(losses).mean()), float(-(shares * shares.log()).sum())
-
-
-def warn(message: str | None) -> None:
-    """Tell the user on standard error."""
-    if message:
-        print(f"  ! {message}", file=sys.stderr, flush=True)

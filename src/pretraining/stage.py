@@ -1,6 +1,7 @@
 """Pre-training as a step: a model directory from a model directory and questions."""
 
 import hashlib
+import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -11,16 +12,25 @@ from ..models.encoder import find_source
 from ..models.use_embedded import is_use
 from ..pipeline import Pipeline
 from ..step import Step
-from .checkpoint import head_warning, load, save, warn
+from .checkpoint import head_warning, load, save
 from .loop import pretrain
 from .questions import collect
 from .tasks import make_task
 
 
 def pretraining_step(
-    name: str, source: str, questions: Sequence[str], settings: PretrainConfig, folder: Path
+    name: str,
+    source: str,
+    questions: Sequence[str],
+    settings: PretrainConfig,
+    folder: Path,
+    *,
+    from_scratch: bool = False,
 ) -> Step:
     """Trains the model `source` (a directory or a hub name) on `questions` into `folder`.
+
+    Warns of a language-model head that is missing or random, unless the whole source is random
+    by intention (`from_scratch`).
 
     The folder is a model directory like any other, with the language-model head, so that it can
     be pre-trained further; pretraining.json holds the mean loss of each epoch.
@@ -36,16 +46,24 @@ def pretraining_step(
         },
         [weights] if weights.is_file() else [],
         ["pretraining", "models/encoder.py", "models/tokens.py"],
-        partial(_make, name, source, questions, settings),
+        partial(_make, name, source, questions, settings, from_scratch),
     )
 
 
 def _make(
-    name: str, source: str, questions: Sequence[str], settings: PretrainConfig, folder: Path
+    name: str,
+    source: str,
+    questions: Sequence[str],
+    settings: PretrainConfig,
+    from_scratch: bool,
+    folder: Path,
 ) -> None:
     model, tokenizer, missing = load(source, settings.dropout)
-    warning = head_warning(name, missing, model, tokenizer, questions)
-    warn(warning)
+    warning = None
+    if not from_scratch:
+        warning = head_warning(name, missing, model, tokenizer, questions)
+    if warning:
+        print(f"  ! {warning}", file=sys.stderr, flush=True)
     task = make_task(model.config.model_type, questions, tokenizer, settings.max_length)
     losses = pretrain(model, task, settings, f"pre-train {name}")
     save(model, tokenizer, folder)

@@ -134,7 +134,9 @@ def design(place: Workplace) -> Design:
             learning_rate=RATE,
             dropout=dropout_of(family),
         )
-        pretraining_step(family, str(random), questions, settings, trained).run()
+        pretraining_step(
+            family, str(random), questions, settings, trained, from_scratch=True
+        ).run()
         for state, folder in (("random", random), ("pre-trained", trained)):
             for architecture in ("siamese", "cross"):
                 arms.append(_arm(place, family, state, architecture, folder))

@@ -4,8 +4,6 @@ import hashlib
 import re
 from pathlib import Path
 
-from rich.console import Console
-
 from ..config import Config
 from ..data.prepare import find_sources
 from ..step import exclusive
@@ -14,7 +12,7 @@ from .bench.budget import choose_budget
 from .bench.parts import Parts, part_files
 from .bench.trial import Piece, parts_step, trial_step
 from .catalogue import load_study
-from .results.publish import Report, console_table, publish
+from .results.publish import Report, print_table, publish
 from .results.table import Trials, column_gaps, make_rows
 
 
@@ -37,8 +35,7 @@ def run_study(name: str, config: Config, quick: bool) -> Path:
     with exclusive(work / ".run.lock", str(work)):
         report = _report(name, study, place, quick)
         publish(report, results)
-    console = Console()
-    console.print(console_table(report))
+    print_table(report)
     print(f"results: {results}")
     return results
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -63,12 +64,21 @@ def publish(report: Report, folder: Path) -> None:
     )
 
 
-def console_table(report: Report) -> Table:
-    """The table for the screen; the audit's verdicts and the caption below it."""
-    table = Table(title=Text(report.title), caption=Text("\n".join(_notes(report))))
+def print_table(report: Report) -> None:
+    """Show the table, the audit's verdicts and the caption; no number is ever cut short."""
+    console, table = Console(), _console_table(report)
+    # Where the terminal is narrower than the table, its lines are broken by the terminal.
+    needed = console.measure(table, options=console.options.update(max_width=1000)).maximum
+    Console(width=max(console.width, needed)).print(table)
+    for note in _notes(report):
+        print(note)
+
+
+def _console_table(report: Report) -> Table:
+    table = Table(title=Text(report.title))
     header, *lines = _cells(report)
     for index, name in enumerate(header):
-        table.add_column(Text(name), justify="left" if index < 2 else "right", overflow="fold")
+        table.add_column(Text(name), justify="left" if index < 2 else "right", no_wrap=True)
     column = report.rows[0].column
     for row, cells in zip(report.rows, lines, strict=True):
         if row.column != column:
