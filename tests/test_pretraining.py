@@ -1,20 +1,24 @@
 """Pre-training: whole words, sentence order, permutations, and heads that are not worth much."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from tiny_run import cut_sample, settings
 from transformers import AutoModel
 
-from src.config import MemberConfig, PretrainConfig, TrainingConfig
+from src.config import MemberConfig, PretrainConfig, TrainingConfig, load_config
 from src.data.entities import words
 from src.data.pairs import read_pairs
+from src.models.encoder import find_source, load_encoder
+from src.pipeline import Pipeline
 from src.pretraining.checkpoint import head_warning, load
 from src.pretraining.loop import length_batches
 from src.pretraining.questions import collect
-from src.pretraining.stage import pretraining_step
+from src.pretraining.stage import pretrain_encoders, pretraining_step
 from src.pretraining.tasks import (
     IGNORED,
     MaskedWords,
@@ -42,9 +46,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         shapes = configs(len(character_tokenizer(QUESTIONS)))
     for family, config in shapes.items():
         write_random(config, QUESTIONS, root / "random" / family)
-        settings = PretrainConfig(epochs=8, batch=16, learning_rate=2e-3, precision="fp32")
+        plan = PretrainConfig(epochs=8, batch=16, learning_rate=2e-3, precision="fp32")
         step = pretraining_step(
-            family, str(root / "random" / family), 6 * QUESTIONS, settings, root / family
+            family, str(root / "random" / family), 6 * QUESTIONS, plan, root / family
         )
         step.run()
         assert not step.run()  # nothing is done twice
@@ -119,8 +123,6 @@ def test_held_out_questions_are_not_read():
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_pretraining_lowers_the_loss(folders: dict[str, Path], family: str):
-    import json
-
     record = json.loads((folders[family] / "pretraining.json").read_text())
     assert record["losses"][-1] < record["losses"][0]
 
@@ -167,9 +169,6 @@ def test_heads_that_are_missing_or_random_are_named(folders: dict[str, Path], pr
         model.cls.predictions.transform.dense.bias.zero_()
         model.cls.predictions.bias.zero_()
     assert "looks random" in head_warning("random", missing, model, tokenizer, QUESTIONS)
-
-    from src.models.encoder import find_source
-
     model, tokenizer, missing = load(find_source("tiny", pretrained), 0.0)  # has no head at all
     assert "no masked-LM head" in head_warning("tiny", missing, model, tokenizer, QUESTIONS)
     assert tokenizer.mask_token and len(tokenizer) <= model.config.vocab_size
@@ -180,3 +179,25 @@ def test_a_task_for_each_architecture():
     kinds = {"bert": MaskedWords, "albert": WordsAndOrder, "xlnet": Permutation}
     for model_type, kind in kinds.items():
         assert type(make_task(model_type, QUESTIONS[:2], tokenizer, 64)) is kind
+
+
+def test_the_pretrain_command_makes_an_encoder_for_members(
+    sample: Path, pretrained: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+):
+    """It says how to use the directory, reads no question of dev, and the loader takes it."""
+    cut_sample(sample, tmp_path / "data", train=60, other=20)
+    overrides = [*settings(tmp_path, pretrained), "pretrain.epochs=1", "pretrain.precision=fp32"]
+    pipeline = Pipeline(load_config("tiny", overrides))
+    (folder,) = pretrain_encoders(pipeline)
+    assert f"members.siamese-fgm.encoder={folder}" in capsys.readouterr().out
+    encoder, tokenizer = load_encoder(str(folder), pretrained)
+    assert tokenizer.mask_token_id is not None
+    assert len(tokenizer) <= encoder.backbone.config.vocab_size
+    original, _ = load_encoder("tiny", pretrained)
+    rows = min(len(e.word_embeddings.weight) for e in (encoder, original))
+    moved = (encoder.word_embeddings.weight[:rows] != original.word_embeddings.weight[:rows]).any()
+    assert moved
+    tables = {role: pipeline.layout.table(role) for role in ("train", "test", "dev")}
+    read = collect([tables["train"], tables["test"]], [tables["dev"]])
+    record = json.loads((folder / "pretraining.json").read_text(encoding="utf-8"))
+    assert record["questions"] == len(read) and "no masked-LM head" in record["warning"]

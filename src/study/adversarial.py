@@ -76,11 +76,11 @@ def edited(frame: pd.DataFrame, change) -> pd.DataFrame:
 
 STUDY = Study(
     title="Adversarial training: accuracy, cost and robustness",
-    full=Budget(pairs=1280, evaluation=1500, epochs=2),
+    full=Budget(pairs=1280, evaluation=1000, epochs=2),
     design=design,
     code=["adversarial.py", "robustness"],
     caption=(
-        f"Attack on the trained network: PGD, 5 steps within ε = {ATTACK_RADIUS:g} a batch of 64 "
+        f"Attack on the trained network: PGD, 3 steps within ε = {ATTACK_RADIUS:g} a batch of 64 "
         "pairs, with the true labels. Edits change one place of the second question. Cost: "
         "training seconds as a multiple of the reference's."
     ),

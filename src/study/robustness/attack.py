@@ -12,7 +12,7 @@ from ...training.loop import autocast
 from ..bench.fitted import Fitted
 
 BATCH_PAIRS = 64
-STEPS = 5
+STEPS = 3
 
 
 def attacked_logits(fitted: Fitted, frame: pd.DataFrame, radius: float) -> np.ndarray:
