@@ -166,7 +166,7 @@ def is_uncertain(logits: np.ndarray) -> np.ndarray:
 
 STUDY = Study(
     title="Augmentation, each alone and together",
-    full=Budget(pairs=1500, evaluation=2000, epochs=2),
+    full=Budget(pairs=1200, evaluation=1500, epochs=2),
     design=design,
     code=["augmentation.py"],
     caption=(

@@ -13,7 +13,7 @@ from .bench.parts import Parts, part_files
 from .bench.trial import Piece, parts_step, trial_step
 from .catalogue import load_study
 from .results.publish import Report, print_table, publish
-from .results.table import Trials, column_gaps, make_rows
+from .results.table import Row, Trials, column_gaps, make_rows
 
 
 def run_study(name: str, config: Config, quick: bool) -> Path:
@@ -56,6 +56,7 @@ def _report(name: str, study: Study, place: Workplace, quick: bool) -> Report:
         *filter(None, [study.caption]),
         *design.notes,
         *map(str, gaps),
+        *_failures(rows),
         "Accuracy: mean over seeds, interval by bootstrap over connected components of questions; "
         "difference to the row marked 'reference' on the same pairs; p by permutation over "
         "components, q adjusted for the number of comparisons (Benjamini-Hochberg).",
@@ -69,6 +70,13 @@ def _report(name: str, study: Study, place: Workplace, quick: bool) -> Report:
         "gaps": [vars(gap) for gap in gaps],
     }
     return Report(study.title, rows, caption, details)
+
+
+def _failures(rows: list[Row]) -> list[str]:
+    """A line about arms whose training failed in some seed, if there are any."""
+    shares = {row.arm: row.facts["failed"] for row in rows if row.facts["failed"]}
+    named = ", ".join(f"{arm} ({share:.0%} of the seeds)" for arm, share in shares.items())
+    return [f"Training collapsed, scored all the same: {named}."] if shares else []
 
 
 def _parts_folder(place: Workplace, column: Column, seed: int) -> Path:

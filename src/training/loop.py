@@ -22,6 +22,10 @@ from .optimizer import linear_schedule, make_optimizer
 from .step import accumulate_gradient
 
 
+class TrainingFailed(UserError):
+    """The loss is not finite, or the network answers the same to everything."""
+
+
 class Pairs(Protocol):
     """Tokenised pairs, as `models.siamese` and `models.cross_encoder` make them."""
 
@@ -82,7 +86,7 @@ def train(
         The history, and the best epoch's weights and logits of `valid_pairs`.
 
     Raises:
-        UserError: the loss is not finite, or all predictions have collapsed to one value.
+        TrainingFailed: the loss is not finite, or all predictions have collapsed to one value.
     """
     # The default handles one process and, under `accelerate launch`, many.
     accelerator = Accelerator(mixed_precision="no")
@@ -136,7 +140,7 @@ def train(
             losses.append(accelerator.reduce(loss, "mean").item() * settings.accumulation)
             counts.append(len(batch))
             if not math.isfinite(losses[-1]):
-                raise UserError(
+                raise TrainingFailed(
                     f"{title}: the loss is not finite in epoch {epoch + 1}. The usual cause is "
                     f"a learning rate that is too high: lower training.encoder_lr (now "
                     f"{settings.encoder_lr:g}), or set training.precision=fp32."
@@ -152,13 +156,13 @@ def train(
                 bar.set_postfix(loss=f"{np.mean(losses[-50:]):.4f}", refresh=False)
         with autocast(device, settings.precision):
             logits = bare.predict(valid_pairs)
+        _refuse_collapse(logits, title, settings)
         row = {
             "epoch": epoch + 1,
             "train_loss": float(np.average(losses, weights=counts)),
             "valid_loss": criterion(valid_labels, logits),
             "valid_accuracy": float(np.mean((logits > 0) == (valid_labels == 1))),
         }
-        _refuse_collapse(logits, title, settings)
         if all(row["valid_loss"] < earlier["valid_loss"] for earlier in progress.history):
             progress.best = {name: v.detach().clone() for name, v in bare.state_dict().items()}
             progress.valid_logits = torch.from_numpy(logits)
@@ -172,7 +176,7 @@ def train(
 def _refuse_collapse(logits: np.ndarray, title: str, settings: TrainingConfig) -> None:
     """A network that answers the same to everything has died; more epochs will not help."""
     if not np.isfinite(logits).all() or np.ptp(logits) < 1e-3:
-        raise UserError(
+        raise TrainingFailed(
             f"{title}: the predictions have collapsed to one class (all logits are about "
             f"{logits[0]:.3f}). The usual cause is a learning rate that is too high: lower "
             f"training.encoder_lr (now {settings.encoder_lr:g}) or raise training.warmup."

@@ -1,5 +1,6 @@
 """Train a network for a trial, and ask the trained one."""
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from ...config import MemberConfig
 from ...models.build import build_model, read_for
 from ...models.siamese import SiamesePairs
 from ...report.metrics import accuracy_by_threshold
-from ...training.loop import autocast, log_loss
+from ...training.loop import TrainingFailed, autocast, log_loss
 from ...training.member import fit, predict
 from ...training.objective import Objective
 from .arm import Outcome, Trial
@@ -74,7 +75,11 @@ class Fitted:
 
     def outcome(self, scores: dict[str, np.ndarray], **facts: float) -> Outcome:
         """The trial's outcome with the facts that every table shows."""
-        common = {"train_seconds": self.seconds, "parameters": self.parameters}
+        common = {
+            "train_seconds": self.seconds,
+            "parameters": self.parameters,
+            "failed": float(not self.history),
+        }
         return Outcome(scores, self.training, self.history, common | facts)
 
 
@@ -90,8 +95,9 @@ def train_member(
 ) -> Fitted:
     """Train `member` on the trial's training part.
 
-    A trial that is killed starts again from its beginning, so that its seconds are those of one
-    uninterrupted training.
+    Training that fails (a collapse to one class) is a finding, not an error: the network is scored
+    as it is, and the fact `failed` says so. A trial that is killed starts again from its beginning,
+    so that its seconds are those of one uninterrupted training.
 
     Args:
         training: in place of the trial's own training part (augmentation).
@@ -104,21 +110,26 @@ def train_member(
     model, tokenizer = build(member, trial.pretrained, trial.seed)
     plain = Objective(member.training.label_smoothing, member.contrastive)
     started = time.perf_counter()
-    progress = fit(
-        model,
-        tokenizer,
-        member,
-        training,
-        trial.parts.validation,
-        objective or plain,
-        swap=swap if member.architecture == "cross" else 0.0,
-        seed=trial.seed,
-        checkpoint=None,
-        title=trial.title,
-        criterion=criterion,
-    )
+    try:
+        progress = fit(
+            model,
+            tokenizer,
+            member,
+            training,
+            trial.parts.validation,
+            objective or plain,
+            swap=swap if member.architecture == "cross" else 0.0,
+            seed=trial.seed,
+            checkpoint=None,
+            title=trial.title,
+            criterion=criterion,
+        )
+        history = progress.history
+    except TrainingFailed as error:
+        print(f"  ! {error}", file=sys.stderr, flush=True)
+        history = []
     seconds = time.perf_counter() - started
-    return Fitted(model, tokenizer, member, training, progress.history, seconds)
+    return Fitted(model, tokenizer, member, training, history, seconds)
 
 
 def tuned_margin(fitted_on: tuple[np.ndarray, np.ndarray], scores: np.ndarray) -> np.ndarray:
