@@ -202,13 +202,17 @@ def test_training_that_fails_is_a_finding(
 ):
     frame = read_pairs(sample / "train.csv", labelled=True).frame
     parts = hold_out(frame, 2020, Budget(pairs=60, evaluation=20, epochs=1), seed=1)
-    training = TrainingConfig(epochs=2, encoder_lr=1e6, head_lr=1e6, precision="fp32")
+    training = TrainingConfig(epochs=2, precision="fp32")
     member = MemberConfig(architecture="siamese", encoder="tiny", training=training)
-    fitted = train_member(Trial(parts, 1, pretrained, "wild"), member)
+
+    def diverged(scored, batch, labels):
+        return scored.logits.sum() * float("nan")
+
+    fitted = train_member(Trial(parts, 1, pretrained, "wild"), member, objective=diverged)
     assert fitted.history == []
     outcome = fitted.outcome({"head": fitted.predict(parts.evaluation)})
     assert outcome.facts["failed"] == 1.0
-    assert "wild" in capsys.readouterr().err
+    assert "wild: the loss is not finite" in capsys.readouterr().err
 
 
 def test_uncertain_is_between_a_fifth_and_four_fifths():
