@@ -34,7 +34,7 @@ case "${1:-}" in
     cd "$root"
     exec "$python" -m pytest "$@"
     ;;
-  predict | audit | compare | search | mine | cluster | faq | export | bench)
+  predict | audit | compare | search | mine | cluster | faq | export | study | pretrain | bench)
     exec "$python" -m src "$@"
     ;;
   *)

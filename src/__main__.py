@@ -179,6 +179,35 @@ def export(target: Path, int8: bool, **run) -> None:
 
 
 @main.command()
+@_settings
+def pretrain(**run) -> None:
+    """Continue pre-training the profile's encoders on the unlabelled questions.
+
+    Not part of `run`: name the directory that it prints as a member's encoder to use it. The
+    settings are pretrain.epochs, pretrain.learning_rate and so on. Questions of dev are left out.
+    """
+    from .pretraining.stage import pretrain_encoders
+
+    pretrain_encoders(_pipeline(**run))
+
+
+@main.command()
+@click.argument("name", metavar="NAME")
+@_settings
+@click.option("--quick", is_flag=True, help="One seed on a small sample, in minutes.")
+def study(name: str, quick: bool, **run) -> None:
+    """Rerun a comparison of the article: a table with intervals and paired tests.
+
+    \b
+    NAME is one of: article, pooling, objective, encoder, backbone, adversarial, augmentation.
+    Killed, it continues with the first unfinished trial.
+    """
+    from .study.run import run_study
+
+    run_study(name, _pipeline(**run).config, quick)
+
+
+@main.command()
 @click.argument("train_file", metavar="TRAIN.csv", type=click.Path(path_type=Path))
 @click.argument("evaluation_file", metavar="EVAL.csv", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")

@@ -49,9 +49,12 @@ class AugmentConfig(Settings):
 
 
 class AdversarialConfig(Settings):
-    """Perturbation of the word embeddings: FGM (Miyato 2017) or PGD (Madry 2018)."""
+    """Perturbation of the word embeddings: FGM (Miyato 2017) or PGD (Madry 2018).
 
-    method: Literal["none", "fgm", "pgd"] = "none"
+    `noise` moves them as far as FGM does, but in a random direction: the control of an experiment.
+    """
+
+    method: Literal["none", "fgm", "pgd", "noise"] = "none"
     epsilon: float = Field(1.0, gt=0)  # radius of the ball, in the embedding's own units
     step_size: float = Field(0.3, gt=0)  # PGD only
     steps: int = Field(3, ge=1)  # PGD only
@@ -90,6 +93,18 @@ class MemberConfig(Settings):
     training: TrainingConfig = TrainingConfig()
 
 
+class PretrainConfig(Settings):
+    """Continued pre-training of an encoder on unlabelled questions (`python -m src pretrain`)."""
+
+    epochs: int = Field(2, ge=1)
+    batch: int = Field(64, ge=1)  # questions a step, at most
+    learning_rate: float = Field(1e-4, gt=0)
+    dropout: float = Field(0.1, ge=0, lt=1)
+    max_length: int = Field(64, ge=8)  # tokens per question
+    precision: Literal["auto", "bf16", "fp32"] = "auto"
+    seed: int = 2020
+
+
 class TuneConfig(Settings):
     """Optuna's search for member weights and threshold."""
 
@@ -119,6 +134,7 @@ class Config(Settings):
     split: SplitConfig = SplitConfig()
     augment: AugmentConfig = AugmentConfig()
     members: dict[str, MemberConfig] = Field(min_length=1)
+    pretrain: PretrainConfig = PretrainConfig()
     tune: TuneConfig = TuneConfig()
     optuna: OptunaConfig = OptunaConfig()
     paths: PathsConfig = PathsConfig()

@@ -383,3 +383,27 @@ def test_pgd_costs_one_pass_a_step_and_the_clean_one(siamese: Batches):
     compute, calls = siamese.loss(0), []
     siamese.accumulate(lambda network: calls.append(1) or compute(network), "pgd")
     assert len(calls) == 1 + ATTACKS["pgd"].steps
+
+
+# The control --------------------------------------------------------------------------------------
+
+
+def test_noise_is_as_long_as_fgm_and_touches_the_same_rows():
+    """Rows without a gradient stay; the others move ε together, in another direction."""
+    embedding = table()
+    used = torch.tensor([0, 2, 5])
+    seen = []
+
+    def compute_loss(network: nn.Module) -> Tensor:
+        seen.append(embedding.weight.detach().clone())
+        return network(used).sum()
+
+    torch.manual_seed(0)
+    settings = AdversarialConfig(method="noise", epsilon=0.7)
+    accumulate_gradient(compute_loss, embedding, embedding, settings, Accelerator())
+    clean, noisy = seen
+    assert clean.abs().sum() == 0
+    assert noisy.norm().item() == pytest.approx(0.7, rel=1e-5)
+    assert noisy[[1, 3, 4]].abs().sum() == 0 and (noisy[used] != 0).all()
+    assert not torch.allclose(noisy[used], torch.full((3, 3), 0.7 / 3), atol=1e-3)  # not FGM's
+    assert embedding.weight.abs().sum() == 0

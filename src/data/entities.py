@@ -66,7 +66,8 @@ def _tokenizer() -> jieba.Tokenizer:
 
 
 @cache  # a question stands in several pairs
-def _tokens(text: str) -> tuple[str, ...]:
+def words(text: str) -> tuple[str, ...]:
+    """jieba's words of a text; joined they are the text again."""
     return tuple(_tokenizer().cut(text, HMM=False))
 
 
@@ -78,7 +79,7 @@ def mentions(text: str) -> dict[str, set[str]]:
     """
     lexicon, any_name = load_lexicon(), _any_name()
     found: dict[str, set[str]] = {}
-    tokens = _tokens(text)
+    tokens = words(text)
     for before, token, after in zip(("", *tokens), tokens, (*tokens[1:], "")):
         inside = any_name.search(token)
         if inside is None:
@@ -112,7 +113,7 @@ def exchange(text: str, kind: str, target: str) -> str:
     name_of = load_lexicon().name_of
     return "".join(
         target if token in name_of and name_of[token][0] == kind else token
-        for token in _tokens(text)
+        for token in words(text)
     )
 
 

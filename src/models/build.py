@@ -28,7 +28,7 @@ def build_model(
     longest = member.max_length * (2 if member.architecture == "cross" else 1)
     config = getattr(getattr(encoder, "backbone", None), "config", None)
     positions = getattr(config, "max_position_embeddings", longest)
-    if longest > positions:
+    if 0 < positions < longest:  # XLNet, which has no limit, says -1
         raise UserError(
             f"max_length={member.max_length} makes sequences of up to {longest} tokens, but the "
             f"encoder '{member.encoder}' has {positions} positions: lower members.NAME.max_length."

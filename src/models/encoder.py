@@ -102,14 +102,7 @@ def load_encoder(
         UserError: not found, weights only as pickle, weights that do not fit the configuration,
             or a tokenizer that does not fit the vocabulary.
     """
-    source = name
-    if name in MAKERS:
-        source = str(_make(name, pretrained))
-    elif Path(name).exists() and not (Path(name) / "config.json").is_file():
-        raise UserError(
-            f"{name} holds no config.json: it is not a model directory. Name the directory with "
-            "config.json, model.safetensors and the tokenizer's files."
-        )
+    source = find_source(name, pretrained)
     try:
         if is_use(Path(source)):
             return UseEncoder.load(Path(source)), use_embedded.load_tokenizer(Path(source))
@@ -148,6 +141,22 @@ def load_encoder(
             "same checkpoint into the directory."
         )
     return Encoder(backbone), tokenizer
+
+
+def find_source(name: str, pretrained: Path) -> str:
+    """The directory or hub name of an encoder; the embedded and tiny ones are made if need be.
+
+    Raises:
+        UserError: a path that exists, but is no model directory.
+    """
+    if name in MAKERS:
+        return str(_make(name, pretrained))
+    if Path(name).exists() and not (Path(name) / "config.json").is_file():
+        raise UserError(
+            f"{name} holds no config.json: it is not a model directory. Name the directory with "
+            "config.json, model.safetensors and the tokenizer's files."
+        )
+    return name
 
 
 _WITH_POOLER = {"bert", "roberta", "xlm-roberta", "albert", "ernie"}

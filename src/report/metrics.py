@@ -81,7 +81,7 @@ def accuracy_interval(
         return all_agree, 1.0
     if not hits.any():
         return 0.0, 1 - all_agree
-    return _component_bootstrap(hits, groups, level, resamples, seed)
+    return component_interval(hits, groups, level, resamples, seed)
 
 
 def paired_difference(
@@ -140,7 +140,37 @@ def _paired_mean(
     difference = float(gain.mean())
     if len(np.unique(groups)) == 1:
         return difference, *unknown
-    return difference, *_component_bootstrap(gain, groups, level, resamples, seed)
+    return difference, *component_interval(gain, groups, level, resamples, seed)
+
+
+def component_interval(
+    values: ArrayLike,
+    groups: ArrayLike,
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """Percentile interval (low, high) of the mean of any `values`, one a row, over components."""
+    means = component_means(values, groups, resamples, seed)
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def component_means(
+    values: ArrayLike, groups: ArrayLike, resamples: int = 2000, seed: int = 0
+) -> NDArray[np.float64]:
+    """float64[resamples]: the mean of `values` when components are drawn with replacement."""
+    _, component = np.unique(groups, return_inverse=True)
+    rows = np.bincount(component)
+    sums = np.bincount(component, weights=values)
+    # Components with as many rows and the same sum are interchangeable, and few such kinds
+    # exist: drawing how often each kind comes up is the same bootstrap in far fewer draws.
+    kinds, counts = np.unique(np.column_stack([rows, sums]), axis=0, return_counts=True)
+    draws = np.random.default_rng(seed).multinomial(
+        len(rows), counts / len(rows), size=resamples
+    )
+    totals = draws.astype(float) @ kinds  # [resamples, 2]: rows and sum
+    return totals[:, 1] / totals[:, 0]
 
 
 def mcnemar(labels: ArrayLike, a: ArrayLike, b: ArrayLike) -> float:
@@ -306,24 +336,6 @@ def confident_mistakes(
     # exp(-log(1 + exp(-z))) does not overflow.
     probability = np.exp(-np.logaddexp(0.0, -logits[farthest]))
     return frame.iloc[farthest].assign(probability=probability)
-
-
-def _component_bootstrap(
-    values: NDArray, groups: NDArray, level: float, resamples: int, seed: int
-) -> tuple[float, float]:
-    """Percentile interval of the mean of `values` over resampled components."""
-    _, component = np.unique(groups, return_inverse=True)
-    rows = np.bincount(component)
-    sums = np.bincount(component, weights=values)
-    # Components with as many rows and the same sum are interchangeable, and few such kinds
-    # exist: drawing how often each kind comes up is the same bootstrap in far fewer draws.
-    kinds, counts = np.unique(np.column_stack([rows, sums]), axis=0, return_counts=True)
-    draws = np.random.default_rng(seed).multinomial(
-        len(rows), counts / len(rows), size=resamples
-    )
-    totals = draws.astype(float) @ kinds  # [resamples, 2]: rows and sum
-    low, high = np.quantile(totals[:, 1] / totals[:, 0], [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
 
 
 def _hits(labels: ArrayLike, predictions: ArrayLike) -> NDArray[np.bool_]:

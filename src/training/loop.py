@@ -1,6 +1,7 @@
 """Train one member on one fold."""
 
 import math
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Protocol
@@ -19,6 +20,10 @@ from .checkpoint import Progress, load_checkpoint, save_checkpoint
 from .objective import Objective
 from .optimizer import linear_schedule, make_optimizer
 from .step import accumulate_gradient
+
+
+class TrainingFailed(UserError):
+    """The loss is not finite, or the network answers the same to everything."""
 
 
 class Pairs(Protocol):
@@ -45,6 +50,11 @@ def autocast(device: torch.device, precision: str):
     return torch.autocast(device.type, torch.bfloat16)
 
 
+def log_loss(labels: np.ndarray, logits: np.ndarray) -> float:
+    """Mean negative log-likelihood of 0/1 labels under logits."""
+    return float(np.mean(np.logaddexp(0.0, np.where(labels == 1, -logits, logits))))
+
+
 def train(
     model: nn.Module,
     pairs: Pairs,
@@ -56,8 +66,9 @@ def train(
     *,
     swap: float,
     seed: int,
-    checkpoint: Path,
+    checkpoint: Path | None,
     title: str,
+    criterion: Callable[[np.ndarray, np.ndarray], float] = log_loss,
 ) -> Progress:
     """Train `model` in place and leave it with the weights of its best epoch.
 
@@ -66,14 +77,16 @@ def train(
         objective: the loss of a batch.
         swap: chance that a pair is read in reverse order in an epoch.
         seed: of batches, swaps and dropout; epoch e draws from (seed, e).
-        checkpoint: file that holds the state between epochs, so that a killed run continues.
+        checkpoint: file that holds the state between epochs, so that a killed run continues; None
+            for training that is too short to be worth it.
         title: shown on the progress bar.
+        criterion: of labels and logits; the epoch in which it is lowest on `valid_pairs` is best.
 
     Returns:
         The history, and the best epoch's weights and logits of `valid_pairs`.
 
     Raises:
-        UserError: the loss is not finite, or all predictions have collapsed to one value.
+        TrainingFailed: the loss is not finite, or all predictions have collapsed to one value.
     """
     # The default handles one process and, under `accelerate launch`, many.
     accelerator = Accelerator(mixed_precision="no")
@@ -86,7 +99,7 @@ def train(
             )
         bare.encoder.backbone.activation_checkpointing_enable()
     optimizer = make_optimizer(bare.to(device), bare.encoder, settings)
-    progress = load_checkpoint(checkpoint, bare, optimizer) or Progress()
+    progress = (checkpoint and load_checkpoint(checkpoint, bare, optimizer)) or Progress()
     model = accelerator.prepare_model(bare)
     targets = torch.from_numpy(np.asarray(labels, np.float32))
     base_rates = [group["lr"] for group in optimizer.param_groups]
@@ -127,7 +140,7 @@ def train(
             losses.append(accelerator.reduce(loss, "mean").item() * settings.accumulation)
             counts.append(len(batch))
             if not math.isfinite(losses[-1]):
-                raise UserError(
+                raise TrainingFailed(
                     f"{title}: the loss is not finite in epoch {epoch + 1}. The usual cause is "
                     f"a learning rate that is too high: lower training.encoder_lr (now "
                     f"{settings.encoder_lr:g}), or set training.precision=fp32."
@@ -143,32 +156,27 @@ def train(
                 bar.set_postfix(loss=f"{np.mean(losses[-50:]):.4f}", refresh=False)
         with autocast(device, settings.precision):
             logits = bare.predict(valid_pairs)
+        _refuse_collapse(logits, title, settings)
         row = {
             "epoch": epoch + 1,
             "train_loss": float(np.average(losses, weights=counts)),
-            "valid_loss": log_loss(valid_labels, logits),
+            "valid_loss": criterion(valid_labels, logits),
             "valid_accuracy": float(np.mean((logits > 0) == (valid_labels == 1))),
         }
-        _refuse_collapse(logits, title, settings)
         if all(row["valid_loss"] < earlier["valid_loss"] for earlier in progress.history):
             progress.best = {name: v.detach().clone() for name, v in bare.state_dict().items()}
             progress.valid_logits = torch.from_numpy(logits)
         progress.history.append(row)
-        if accelerator.is_main_process and epoch + 1 < settings.epochs:
+        if checkpoint and accelerator.is_main_process and epoch + 1 < settings.epochs:
             save_checkpoint(checkpoint, bare, optimizer, progress)
     bare.load_state_dict(progress.best)
     return progress
 
 
-def log_loss(labels: np.ndarray, logits: np.ndarray) -> float:
-    """Mean negative log-likelihood of 0/1 labels under logits."""
-    return float(np.mean(np.logaddexp(0.0, np.where(labels == 1, -logits, logits))))
-
-
 def _refuse_collapse(logits: np.ndarray, title: str, settings: TrainingConfig) -> None:
     """A network that answers the same to everything has died; more epochs will not help."""
     if not np.isfinite(logits).all() or np.ptp(logits) < 1e-3:
-        raise UserError(
+        raise TrainingFailed(
             f"{title}: the predictions have collapsed to one class (all logits are about "
             f"{logits[0]:.3f}). The usual cause is a learning rate that is too high: lower "
             f"training.encoder_lr (now {settings.encoder_lr:g}) or raise training.warmup."

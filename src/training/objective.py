@@ -53,12 +53,7 @@ def contrastive_loss(vectors: Tensor, left: Tensor, right: Tensor, same: Tensor)
     """
     unit = functional.normalize(vectors.float(), dim=1)
     cosines = unit @ unit.T / TEMPERATURE
-    group = torch.eye(len(unit), device=unit.device)
-    group[left[same], right[same]] = 1.0
-    group[right[same], left[same]] = 1.0
-    # Two products reach all questions up to four paraphrases away: A = B, B = C, so A is no
-    # negative of C.
-    group = ((group @ group) @ (group @ group)) > 0
+    group = known_same(len(unit), left[same], right[same])
     different = cosines.masked_fill(group, float("-inf")).logsumexp(1)
     anchors = torch.cat([left[same], right[same]])
     positives = torch.cat([right[same], left[same]])
@@ -67,3 +62,18 @@ def contrastive_loss(vectors: Tensor, left: Tensor, right: Tensor, same: Tensor)
         return vectors.sum() * 0.0
     scores = cosines[anchors, positives]
     return (torch.logaddexp(scores, different[anchors]) - scores).mean()
+
+
+def known_same(count: int, left: Tensor, right: Tensor) -> Tensor:
+    """Which of `count` questions ask the same, as far as a batch knows: BoolTensor[Q, Q].
+
+    Args:
+        left, right: LongTensor[S], the ends of pairs of the same question.
+
+    Up to four such pairs are followed: A = B and B = C, so A and C are the same. A question is the
+    same as itself.
+    """
+    group = torch.eye(count, device=left.device)
+    group[left, right] = 1.0
+    group[right, left] = 1.0
+    return ((group @ group) @ (group @ group)) > 0

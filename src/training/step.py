@@ -45,6 +45,8 @@ def accumulate_gradient(
     with Perturbation(embedding, settings.epsilon) as attack:
         if settings.method == "fgm":
             attack.move(clean, settings.epsilon)
+        elif settings.method == "noise":
+            attack.move(_random_direction(clean), settings.epsilon)
         else:
             attack.move(clean, settings.step_size)
             for _ in range(settings.steps - 1):
@@ -54,6 +56,13 @@ def accumulate_gradient(
     if earlier is not None:
         weight.grad = earlier if weight.grad is None else weight.grad + earlier
     return loss.detach()
+
+
+def _random_direction(gradient: Tensor | None) -> Tensor | None:
+    """Gaussian noise on the rows that the batch uses."""
+    if gradient is None:
+        return None
+    return torch.randn_like(gradient) * gradient.any(dim=1, keepdim=True)
 
 
 def _embedding_gradient(

@@ -1,0 +1,1 @@
+"""Pre-train an encoder on unlabelled questions, each architecture with the task it is known for."""

@@ -1,0 +1,152 @@
+"""Train a network for a trial, and ask the trained one."""
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import nn
+from torch.nn import functional
+
+from ...config import MemberConfig
+from ...models.build import build_model, read_for
+from ...models.siamese import SiamesePairs
+from ...report.metrics import accuracy_by_threshold
+from ...training.loop import TrainingFailed, autocast, log_loss
+from ...training.member import fit, predict
+from ...training.objective import Objective
+from .arm import Outcome, Trial
+
+SWAP = 0.5  # chance that a cross-encoder reads a pair reversed; a siamese network cannot tell
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A trained network with what is known of its training."""
+
+    model: nn.Module
+    tokenizer: Any
+    member: MemberConfig
+    training: pd.DataFrame
+    history: list[dict[str, float]]
+    seconds: float
+
+    def predict(self, frame: pd.DataFrame) -> np.ndarray:
+        """Logits float64[P] by the head."""
+        return predict(self.model, self.tokenizer, self.member, frame)
+
+    def timed(self, frame: pd.DataFrame) -> tuple[np.ndarray, float]:
+        """The logits of `predict`, and how many distinct questions a second were encoded."""
+        pairs = read_for(self.member, frame, self.tokenizer)
+        device = next(self.model.parameters()).device
+        started = time.perf_counter()
+        with autocast(device, self.member.training.precision):
+            logits = self.model.predict(pairs)
+        return logits, len(pairs.questions) / (time.perf_counter() - started)
+
+    @torch.inference_mode()
+    def cosines(self, frame: pd.DataFrame, batch_pairs: int = 128) -> np.ndarray:
+        """Cosine similarity float64[P] of a bi-encoder's two question vectors."""
+        pairs = SiamesePairs(frame, self.tokenizer, self.member.max_length)
+        device = next(self.model.parameters()).device
+        found = []
+        self.model.eval()
+        for start in range(0, len(pairs), batch_pairs):
+            rows = np.arange(start, min(start + batch_pairs, len(pairs)))
+            batch = pairs.collate(rows, np.zeros(len(rows), bool)).to(device)
+            with autocast(device, self.member.training.precision):
+                vectors = self.model.embed(batch.questions)
+            found.append(functional.cosine_similarity(vectors[batch.left], vectors[batch.right]))
+        return torch.cat(found).double().cpu().numpy()
+
+    @property
+    def parameters(self) -> int:
+        """Numbers in encoder and head; what two layers share counts once."""
+        return sum(parameter.numel() for parameter in self.model.parameters())
+
+    @property
+    def trained_parameters(self) -> int:
+        """Those of them that training may change."""
+        return sum(p.numel() for p in self.model.parameters() if p.requires_grad)
+
+    def outcome(self, scores: dict[str, np.ndarray], **facts: float) -> Outcome:
+        """The trial's outcome with the facts that every table shows."""
+        common = {
+            "train_seconds": self.seconds,
+            "parameters": self.parameters,
+            "failed": float(not self.history),
+        }
+        return Outcome(scores, self.training, self.history, common | facts)
+
+
+def train_member(
+    trial: Trial,
+    member: MemberConfig,
+    *,
+    training: pd.DataFrame | None = None,
+    build: Callable[..., tuple[nn.Module, Any]] = build_model,
+    objective: Callable | None = None,
+    criterion: Callable[[np.ndarray, np.ndarray], float] = log_loss,
+    swap: float = SWAP,
+) -> Fitted:
+    """Train `member` on the trial's training part.
+
+    Training that fails (a collapse to one class) is a finding, not an error: the network is scored
+    as it is, and the fact `failed` says so. A trial that is killed starts again from its beginning,
+    so that its seconds are those of one uninterrupted training.
+
+    Args:
+        training: in place of the trial's own training part (augmentation).
+        build: makes the network and its tokenizer from (member, pretrained folder, seed).
+        objective: the loss of a batch; by default the member's cross-entropy.
+        criterion: chooses the epoch on the validation part, see `training.loop.train`.
+        swap: chance that a cross-encoder reads a pair reversed.
+    """
+    training = trial.parts.training if training is None else training
+    model, tokenizer = build(member, trial.pretrained, trial.seed)
+    plain = Objective(member.training.label_smoothing, member.contrastive)
+    started = time.perf_counter()
+    try:
+        progress = fit(
+            model,
+            tokenizer,
+            member,
+            training,
+            trial.parts.validation,
+            objective or plain,
+            swap=swap if member.architecture == "cross" else 0.0,
+            seed=trial.seed,
+            checkpoint=None,
+            title=trial.title,
+            criterion=criterion,
+        )
+        history = progress.history
+    except TrainingFailed as error:
+        print(f"  ! {error}", file=sys.stderr, flush=True)
+        history = []
+    seconds = time.perf_counter() - started
+    return Fitted(model, tokenizer, member, training, history, seconds)
+
+
+def tuned_margin(fitted_on: tuple[np.ndarray, np.ndarray], scores: np.ndarray) -> np.ndarray:
+    """`scores` minus the threshold that is most accurate on other pairs.
+
+    Args:
+        fitted_on: labels and scores of the validation part. Where several thresholds are equally
+            good, the middle of the longest such stretch is taken.
+
+    Returns:
+        float64[P], above 0 where the pair is taken for the same question.
+    """
+    thresholds, accuracies = accuracy_by_threshold(*fitted_on)
+    # Between one threshold and the next nothing changes; below the first and beyond the last
+    # there is only "all the same" and "all different".
+    upper = np.append(thresholds[1:], thresholds[-1] + 1e-6)
+    lower = np.maximum(thresholds, thresholds[1] - 1e-6 if len(thresholds) > 1 else 0.0)
+    best = np.flatnonzero(accuracies == accuracies.max())
+    widest = best[np.argmax(upper[best] - lower[best])]
+    return scores - (lower[widest] + upper[widest]) / 2

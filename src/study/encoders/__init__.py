@@ -1,0 +1,5 @@
+"""Encoders from before pre-trained Transformers, with the interface of `models.encoder.Encoder`.
+
+Each takes packed tokens (models/tokens.py). Where a layer needs a rectangle, pads are masked, so
+that a question's vector does not depend on what else is in its batch.
+"""

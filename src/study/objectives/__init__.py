@@ -1,0 +1,1 @@
+"""Losses over question vectors alone, and the network whose answer is their cosine."""

@@ -1,0 +1,1 @@
+"""What a trained network withstands: attacks on its word embeddings, small edits of the text."""

@@ -1,0 +1,203 @@
+"""Pre-training: whole words, sentence order, permutations, and heads that are not worth much."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from tiny_run import cut_sample, settings
+from transformers import AutoModel
+
+from src.config import MemberConfig, PretrainConfig, TrainingConfig, load_config
+from src.data.entities import words
+from src.data.pairs import read_pairs
+from src.models.encoder import find_source, load_encoder
+from src.pipeline import Pipeline
+from src.pretraining.checkpoint import head_warning, load
+from src.pretraining.loop import length_batches
+from src.pretraining.questions import collect
+from src.pretraining.stage import pretrain_encoders, pretraining_step
+from src.pretraining.tasks import (
+    IGNORED,
+    MaskedWords,
+    Permutation,
+    WordsAndOrder,
+    make_task,
+    mean_cross_entropy,
+)
+from src.pretraining.words import spread_offsets, two_parts
+from src.study.backbone import character_tokenizer, configs, write_random
+from src.training.member import load_piece, predict_piece, train_piece
+
+QUESTIONS = ["支气管炎怎么治疗", "我咳嗽三天了，是肺炎吗？", "感冒发烧怎么办", "哮喘会传染吗"] * 4
+FAMILIES = ("BERT", "ALBERT", "XLNet")
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A pre-trained model directory of each architecture."""
+    root = tmp_path_factory.mktemp("backbones")
+    made = {}
+    with pytest.MonkeyPatch.context() as smaller:
+        smaller.setattr("src.study.backbone.WIDTH", 96)
+        smaller.setattr("src.study.backbone.LAYERS", 2)
+        shapes = configs(len(character_tokenizer(QUESTIONS)))
+    for family, config in shapes.items():
+        write_random(config, QUESTIONS, root / "random" / family)
+        plan = PretrainConfig(epochs=8, batch=16, learning_rate=2e-3, precision="fp32")
+        step = pretraining_step(
+            family, str(root / "random" / family), 6 * QUESTIONS, plan, root / family
+        )
+        step.run()
+        assert not step.run()  # nothing is done twice
+        made[family] = step.folder
+    return made
+
+
+def test_offsets_have_a_gap_before_every_word():
+    text = "支气管炎怎么治疗"
+    assert words(text) == ("支气管炎", "怎么", "治疗")
+    spread = spread_offsets(text, [(i, i + 1) for i in range(8)])
+    gaps = [i for i in range(1, 8) if spread[i][0] != spread[i - 1][1]]
+    assert gaps == [4, 6]
+
+
+def test_words_are_masked_whole():
+    """Of 支气管炎 all four characters are masked, or none."""
+    tokenizer = character_tokenizer(QUESTIONS)
+    task = MaskedWords(["支气管炎怎么治疗"], tokenizer, 64)
+    torch.manual_seed(0)
+    seen = set()
+    for _ in range(60):
+        masked = task.collator([dict(vars(task.encoded[0]))])["labels"][0, 1:-1] != IGNORED
+        for start, end in ((0, 4), (4, 6), (6, 8)):
+            assert masked[start:end].all() or not masked[start:end].any()
+            seen.add((start, bool(masked[start])))
+    assert len(seen) == 6  # every word was masked some time, and spared some time
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("我咳嗽三天了，是肺炎吗？", ("我咳嗽三天了，", "是肺炎吗？")),
+        ("肺炎怎么治疗？", None),
+        ("啊，肺炎", ("啊，", "肺炎")),
+    ],
+)
+def test_two_parts(text: str, parts):
+    assert two_parts(text) == parts
+
+
+def test_order_is_asked_only_of_two_parts():
+    task = WordsAndOrder(QUESTIONS[:2], character_tokenizer(QUESTIONS), 64)
+    assert [len(orders) for orders in task.orders] == [1, 2]
+    first, second = task.orders[1]
+    assert sorted(first.input_ids) == sorted(second.input_ids)
+    assert first.input_ids != second.input_ids
+
+
+def test_permutation_lengths_are_even():
+    task = Permutation(QUESTIONS, character_tokenizer(QUESTIONS), 64)
+    assert (task.lengths % 2 == 0).all()
+
+
+def test_nothing_to_predict_is_no_loss():
+    assert mean_cross_entropy(torch.zeros(1, 3, 5), torch.full((1, 3), IGNORED)).item() == 0.0
+
+
+def test_batches_are_of_one_length_and_complete():
+    lengths = np.array([3, 5, 3, 5, 5, 7])
+    batches = length_batches(lengths, 2, np.random.default_rng(0))
+    assert sorted(np.concatenate(batches)) == list(range(6))
+    assert all(len(set(lengths[rows])) == 1 and len(rows) <= 2 for rows in batches)
+
+
+def test_held_out_questions_are_not_read():
+    frame = pd.DataFrame({"query1": ["肺炎吗？", "感冒"], "query2": ["咳嗽", "肺炎吗？"]})
+    held_out = pd.DataFrame({"query1": ["肺炎吗"], "query2": ["x"]})
+    assert collect([frame, frame]) == ["肺炎吗？", "咳嗽", "感冒"]
+    assert collect([frame], [held_out]) == ["咳嗽", "感冒"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_pretraining_lowers_the_loss(folders: dict[str, Path], family: str):
+    record = json.loads((folders[family] / "pretraining.json").read_text())
+    assert record["losses"][-1] < record["losses"][0]
+
+
+@pytest.mark.parametrize("architecture", ["siamese", "cross"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_loads_trains_saves_and_reloads(
+    folders: dict[str, Path], family: str, architecture: str, sample: Path, tmp_path: Path
+):
+    """The same loader for all: what a piece predicts is what it predicts when loaded again."""
+    frame = read_pairs(sample / "train.csv", labelled=True).frame.iloc[:48]
+    member = MemberConfig(
+        architecture=architecture,
+        encoder=str(folders[family]),
+        training=TrainingConfig(epochs=1, batch_pairs=16, precision="fp32"),
+    )
+    valid = frame.iloc[32:].reset_index(drop=True)
+    train_piece(
+        member, 0, 0.5, frame.iloc[:32].reset_index(drop=True), {"oof": valid}, tmp_path, tmp_path,
+        family,
+    )  # fmt: skip
+    written = np.load(tmp_path / "oof.npy")
+    assert predict_piece(valid, tmp_path, tmp_path) == pytest.approx(written, abs=1e-5)
+    model, _, _ = load_piece(tmp_path, tmp_path)
+    assert type(model.encoder.backbone).__name__.startswith(
+        {"ALBERT": "Albert", "XLNet": "XLNet", "BERT": "Bert"}[family]
+    )
+
+
+def test_albert_shares_layers_and_factorises():
+    sizes = {
+        family: sum(p.numel() for p in AutoModel.from_config(config).parameters())
+        for family, config in configs(1000).items()
+    }
+    assert sizes["ALBERT"] < sizes["BERT"] / 2
+
+
+def test_heads_that_are_missing_or_random_are_named(folders: dict[str, Path], pretrained: Path):
+    model, tokenizer, missing = load(folders["BERT"], 0.0)
+    assert missing == []
+    assert head_warning("trained", missing, model, tokenizer, QUESTIONS) is None
+    with torch.no_grad():
+        model.cls.predictions.transform.dense.weight.normal_(std=0.02)
+        model.cls.predictions.transform.dense.bias.zero_()
+        model.cls.predictions.bias.zero_()
+    assert "looks random" in head_warning("random", missing, model, tokenizer, QUESTIONS)
+    model, tokenizer, missing = load(find_source("tiny", pretrained), 0.0)  # has no head at all
+    assert "no masked-LM head" in head_warning("tiny", missing, model, tokenizer, QUESTIONS)
+    assert tokenizer.mask_token and len(tokenizer) <= model.config.vocab_size
+
+
+def test_a_task_for_each_architecture():
+    tokenizer = character_tokenizer(QUESTIONS)
+    kinds = {"bert": MaskedWords, "albert": WordsAndOrder, "xlnet": Permutation}
+    for model_type, kind in kinds.items():
+        assert type(make_task(model_type, QUESTIONS[:2], tokenizer, 64)) is kind
+
+
+def test_the_pretrain_command_makes_an_encoder_for_members(
+    sample: Path, pretrained: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+):
+    """It says how to use the directory, reads no question of dev, and the loader takes it."""
+    cut_sample(sample, tmp_path / "data", train=60, other=20)
+    overrides = [*settings(tmp_path, pretrained), "pretrain.epochs=1", "pretrain.precision=fp32"]
+    pipeline = Pipeline(load_config("tiny", overrides))
+    (folder,) = pretrain_encoders(pipeline)
+    assert f"members.siamese-fgm.encoder={folder}" in capsys.readouterr().out
+    encoder, tokenizer = load_encoder(str(folder), pretrained)
+    assert tokenizer.mask_token_id is not None
+    assert len(tokenizer) <= encoder.backbone.config.vocab_size
+    original, _ = load_encoder("tiny", pretrained)
+    rows = min(len(e.word_embeddings.weight) for e in (encoder, original))
+    moved = (encoder.word_embeddings.weight[:rows] != original.word_embeddings.weight[:rows]).any()
+    assert moved
+    tables = {role: pipeline.layout.table(role) for role in ("train", "test", "dev")}
+    read = collect([tables["train"], tables["test"]], [tables["dev"]])
+    record = json.loads((folder / "pretraining.json").read_text(encoding="utf-8"))
+    assert record["questions"] == len(read) and "no masked-LM head" in record["warning"]

@@ -1,0 +1,254 @@
+"""The studies: their parts, statistics and files, and each of them end to end on a tiny encoder."""
+
+import csv
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from src.config import MemberConfig, TrainingConfig, load_config
+from src.data.graph import audit
+from src.data.pairs import read_pairs, write_pairs
+from src.errors import UserError
+from src.files import read_json
+from src.models.build import build_model
+from src.study.adversarial import edited
+from src.study.article import keep_leak, redivide
+from src.study.augmentation import is_uncertain
+from src.study.bench.arm import Trial
+from src.study.bench.budget import Budget
+from src.study.bench.fitted import Fitted, train_member, tuned_margin
+from src.study.bench.parts import hold_out, sample_groups
+from src.study.catalogue import STUDIES
+from src.study.results.publish import FILES
+from src.study.results.statistics import difference, false_discovery, score, sign_flip_test
+from src.study.robustness.attack import attacked_logits
+from src.study.robustness.edits import EDITS
+from src.study.run import run_study
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> Path:
+    """A data directory with all that a study may look for, cut from the sample."""
+    root = tmp_path_factory.mktemp("studied")
+    train = read_pairs(sample / "train.csv", labelled=True).frame
+    dev = read_pairs(sample / "dev.csv", labelled=True).frame
+    write_pairs(train.iloc[:200], root / "data" / "train.csv")
+    write_pairs(dev.iloc[:40], root / "data" / "dev.csv")
+    write_pairs(train.iloc[200:260], root / "external" / "chip2019.csv")
+    write_pairs(train.iloc[:160], root / "article-split" / "my_train.csv")
+    leaky = pd.concat([train.iloc[150:160], dev.iloc[40:60]], ignore_index=True)
+    write_pairs(leaky.assign(id=leaky.index.astype(str)), root / "article-split" / "my_dev.csv")
+    return root / "data"
+
+
+def config(data: Path, folder: Path, pretrained: Path):
+    overrides = [
+        f"data.dir={data}",
+        f"paths.work={folder / 'work'}",
+        f"paths.submissions={folder / 'submissions'}",
+        f"paths.pretrained={pretrained}",
+    ]
+    return load_config("tiny", overrides)
+
+
+@pytest.mark.parametrize("name", list(STUDIES))
+def test_every_study_runs_and_delivers(
+    name: str,
+    data: Path,
+    tmp_path: Path,
+    pretrained: Path,
+    capsys: pytest.CaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr("src.study.backbone.WIDTH", 48)
+    monkeypatch.setattr("src.study.backbone.LAYERS", 2)
+    folder = run_study(name, config(data, tmp_path, pretrained), quick=True)
+    assert folder == tmp_path / "submissions" / "study" / f"{name}-tiny-quick"
+    assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
+    content = read_json(folder / "results.json")
+    rows = content["rows"]
+    assert {row["arm"] for row in rows} == set(content["arms"])
+    for row in rows:
+        assert row["low"] <= row["accuracy"] <= row["high"]
+        assert row["audit"]
+        assert (row["reference"] == "") == ("p_value" not in row)
+    with open(folder / "results.csv", encoding="utf-8", newline="") as file:
+        assert len(list(csv.DictReader(file))) == len(rows)
+    if name == "article":
+        verdicts = {row["column"]: row["audit"] for row in rows}
+        assert verdicts["article's split"].startswith("leaky: ")
+        assert verdicts["same pairs, no leak"] == "no leak: all questions new"
+        assert [gap["arm"] for gap in content["gaps"]] == list(content["arms"])
+    # The same command again finds every trial made, and says the same.
+    capsys.readouterr()
+    run_study(name, config(data, tmp_path, pretrained), quick=True)
+    assert "──" not in capsys.readouterr().err
+    assert read_json(folder / "results.json") == content
+
+
+def test_a_study_that_does_not_exist(data: Path, tmp_path: Path, pretrained: Path):
+    with pytest.raises(UserError, match="There is no study 'colour'. Choose one of: article"):
+        run_study("colour", config(data, tmp_path, pretrained), quick=True)
+
+
+def test_a_profile_without_a_pair_reader(data: Path, tmp_path: Path, pretrained: Path):
+    fast = config(data, tmp_path, pretrained).model_copy(
+        update={"members": load_config("fast").members}
+    )
+    with pytest.raises(UserError, match="has no cross-encoder"):
+        run_study("pooling", fast, quick=True)
+
+
+def test_parts_share_no_question(sample: Path):
+    train = read_pairs(sample / "train.csv", labelled=True).frame
+    budget = Budget(pairs=100, evaluation=60, epochs=1)
+    one, other = (hold_out(train, 2020, budget, seed) for seed in (1, 2))
+    pd.testing.assert_frame_equal(one.evaluation, other.evaluation)
+    assert not one.training.equals(other.training)
+    for parts in (one, other):
+        for a, b in (("training", "evaluation"), ("training", "validation"),
+                     ("validation", "evaluation")):  # fmt: skip
+            assert audit(getattr(parts, a), getattr(parts, b)).verdict.startswith("no leak")
+        assert len(parts.training) <= 100 and len(parts.evaluation) <= 60
+
+
+def test_groups_are_drawn_whole(sample: Path):
+    train = read_pairs(sample / "train.csv", labelled=True).frame
+    drawn = sample_groups(train, 50, seed=3)
+    sizes = train.groupby("query1").size()
+    assert 0 < len(drawn) <= 50
+    found = drawn.groupby("query1").size()
+    assert (found == sizes.reindex(found.index)).all()
+    assert sample_groups(train, None, seed=3).equals(train)
+
+
+def test_the_leak_survives_sampling(competition: Path):
+    """A sample of the article's split leaks as the whole does; divided anew it does not leak."""
+    folder = competition / "article-split"
+    train, dev = (
+        read_pairs(folder / name, labelled=True).frame for name in ("my_train.csv", "my_dev.csv")
+    )
+    budget = Budget(pairs=2600, evaluation=400, epochs=1)
+    parts = keep_leak(train, dev, budget, seed=1)
+    whole, sampled = audit(train, parts.evaluation), audit(parts.training, parts.evaluation)
+    assert (sampled.exact_pairs, sampled.both_seen, sampled.any_seen) == (
+        whole.exact_pairs, whole.both_seen, whole.any_seen,
+    )  # fmt: skip
+    assert whole.exact_share > 0.08 and len(parts.validation) > 50
+    clean = redivide(train, dev, budget, seed=1)
+    assert audit(clean.training, clean.evaluation).verdict == "no leak: all questions new"
+    assert abs(len(clean.evaluation) - len(parts.evaluation)) < 40
+
+
+def test_score_is_the_mean_over_seeds():
+    labels, groups = np.array([1, 0, 1, 0]), np.array([0, 0, 1, 1])
+    scores = np.array([[1.0, -1, 1, 1], [1, 1, 1, 1]])  # right in 3 and in 2 of 4
+    found = score(labels, scores, groups)
+    assert found.accuracy == pytest.approx(0.625)
+    assert found.spread == pytest.approx(np.std([0.75, 0.5], ddof=1))
+    assert found.low <= 0.625 <= found.high
+
+
+def test_difference_against_itself_is_nothing():
+    labels, scores = np.array([1, 0, 1]), np.array([[1.0, 1, -1]])
+    found = difference(labels, scores, scores, np.arange(3))
+    assert (found.difference, found.p_value, found.mcnemar_p) == (0.0, 1.0, 1.0)
+
+
+def test_mcnemar_is_the_exact_binomial():
+    """Only the first arm is right in 9 rows, only the second in 2."""
+    labels = np.ones(20, dtype=int)
+    a, b = np.ones((1, 20)), np.ones((1, 20))
+    b[0, :9], a[0, 9:11] = -1, -1
+    found = difference(labels, a, b, np.arange(20))
+    assert found.difference == pytest.approx(7 / 20)
+    assert found.mcnemar_p == pytest.approx(binomtest(9, 11, 0.5).pvalue)
+
+
+def test_sign_flips_are_counted_exactly_where_they_can_be():
+    """Six components: the share of the 64 sign patterns that reach the sum."""
+    gain, groups = np.array([1.0, 1, 1, 2, -1, 1]), np.arange(6)
+    sums = [np.dot(signs, gain) for signs in product((1, -1), repeat=6)]
+    expected = np.mean(np.abs(sums) >= 5)
+    assert sign_flip_test(gain, groups) == pytest.approx(expected)
+
+
+def test_rows_of_a_component_are_flipped_together():
+    gain = np.ones(6)
+    assert sign_flip_test(gain, np.zeros(6, int)) == 1.0  # one component says nothing
+    assert sign_flip_test(gain, np.arange(6)) == pytest.approx(2 / 64)
+
+
+def test_false_discovery_by_hand():
+    assert false_discovery([]) == []
+    assert false_discovery([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.04, 0.04])
+
+
+def test_threshold_is_tuned_on_other_pairs():
+    labels, scores = np.array([0, 0, 1, 1]), np.array([0.1, 0.3, 0.7, 0.9])
+    margins = tuned_margin((labels, scores), np.array([0.4, 0.6]))
+    assert margins == pytest.approx([-0.1, 0.1])  # the middle between 0.3 and 0.7
+
+
+def test_training_that_fails_is_a_finding(
+    sample: Path, pretrained: Path, capsys: pytest.CaptureFixture
+):
+    frame = read_pairs(sample / "train.csv", labelled=True).frame
+    parts = hold_out(frame, 2020, Budget(pairs=60, evaluation=20, epochs=1), seed=1)
+    training = TrainingConfig(epochs=2, precision="fp32")
+    member = MemberConfig(architecture="siamese", encoder="tiny", training=training)
+
+    def diverged(scored, batch, labels):
+        return scored.logits.sum() * float("nan")
+
+    fitted = train_member(Trial(parts, 1, pretrained, "wild"), member, objective=diverged)
+    assert fitted.history == []
+    outcome = fitted.outcome({"head": fitted.predict(parts.evaluation)})
+    assert outcome.facts["failed"] == 1.0
+    assert "wild: the loss is not finite" in capsys.readouterr().err
+
+
+def test_uncertain_is_between_a_fifth_and_four_fifths():
+    logits = np.log(np.array([0.1, 0.21, 0.5, 0.79, 0.9]) / np.array([0.9, 0.79, 0.5, 0.21, 0.1]))
+    assert is_uncertain(logits).tolist() == [False, True, True, True, False]
+
+
+@given(st.text(alphabet="肺炎怎么治疗吗的没有abc？，1", max_size=12), st.integers(0, 999))
+def test_edits_are_small_and_keep_what_decides(text: str, seed: int):
+    for change in EDITS.values():
+        found = change(text, np.random.default_rng(seed))
+        assert abs(len(found) - len(text)) <= 3
+        for decisive in "没有1":
+            assert found.count(decisive) == text.count(decisive)
+    typo = EDITS["typo"](text, np.random.default_rng(seed))
+    assert len(typo) == len(text)
+    assert sum(a != b for a, b in zip(typo, text, strict=True)) <= 2
+
+
+def test_an_edit_depends_on_the_question_alone():
+    frame = pd.DataFrame({"query1": ["甲", "乙"], "query2": ["感冒怎么办", "肺炎怎么治疗"]})
+    turned = frame.iloc[::-1].reset_index(drop=True)
+    changed = [edited(f, EDITS["typo"])["query2"].tolist() for f in (frame, turned)]
+    assert changed[0] == changed[1][::-1]
+    assert changed[0] != frame["query2"].tolist()
+
+
+def test_an_attack_harms_and_leaves_the_weights(sample: Path, pretrained: Path):
+    frame = read_pairs(sample / "train.csv", labelled=True).frame.iloc[:80]
+    member = MemberConfig(
+        architecture="siamese", encoder="tiny", training=TrainingConfig(precision="fp32")
+    )
+    model, tokenizer = build_model(member, pretrained, seed=0)
+    before = {name: values.clone() for name, values in model.state_dict().items()}
+    fitted = Fitted(model, tokenizer, member, frame, [], 0.0)
+    clean, attacked = fitted.predict(frame), attacked_logits(fitted, frame, 5.0)
+    sign = np.where(frame["label"] == 1, 1, -1)
+    assert (sign * attacked).mean() < (sign * clean).mean() - 0.01
+    assert all(torch.equal(before[name], v) for name, v in model.state_dict().items())
