@@ -36,6 +36,8 @@ STEPS = [
     "submit",
     "report",
 ]
+# Enough for an ensemble that does not give every pair the same answer.
+LEARNS = ("members.siamese-fgm.training.epochs=8", "members.cross-pgd.training.epochs=1")
 AUGMENT, TRAINING, LAST = set(STEPS[2:4]), set(STEPS[4:8]), set(STEPS[8:])
 
 
@@ -301,6 +303,7 @@ def predict(
 def test_prediction_repeats_the_runs_dev_score_and_keeps_odd_ids(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    run.make(*LEARNS)
     dev = run.table("dev")
     rows = predict(run, dev[["id", "query1", "query2"]], monkeypatch)
     assert [name for name, _ in rows] == dev["id"].tolist()
@@ -319,6 +322,7 @@ def test_prediction_repeats_the_runs_dev_score_and_keeps_odd_ids(
 def test_prediction_takes_the_settings_that_were_trained(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    run.make(*LEARNS)
     dev = run.table("dev")
     changed = ('members.siamese-fgm.features=["u*v"]', "members.cross-pgd.encoder=nowhere")
     assert predict(run, dev, monkeypatch, *changed) == predict(run, dev, monkeypatch)
