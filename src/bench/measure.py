@@ -112,7 +112,7 @@ def measure(config: Config, scale: Scale) -> dict[str, Any]:
             compare, own, directory, frame,
             train_pairs=scale.train_pairs, predict_pairs=scale.predict_pairs, precisions=kinds,
             rounds=scale.rounds,
-            # The highest: a peak is what the machine can do, not what it did while it was disturbed.
+            # A peak is what the machine can do, not what it did while it was disturbed.
             peaks={kind: spread["high"] for kind, spread in results["peak_flops"].items()},
         ),
         "step": lambda: {
