@@ -14,7 +14,8 @@ from tiny_run import ROOT
 from src.data.pairs import read_pairs
 from src.errors import UserError
 from src.search import Matcher, commands, encode, index, nearest
-from src.search.cluster import agreement, cluster, labelled_groups, numbers
+from src.search.cluster import agreement, cluster, numbers
+from src.search.duplicates import labelled_groups, retrieval
 from src.search.faq import discover
 from src.search.index import build_index, open_index
 from src.search.mine import mine
@@ -260,6 +261,16 @@ def test_labelled_groups_follow_positive_pairs(pairs):
         if label == 1:
             assert group_of[first] == group_of[second]
     assert len(set(groups)) > 1
+
+
+def test_retrieval_by_hand():
+    """0 finds its duplicate 1 first, 1 finds 2 before 0; 2 and 3 have no duplicate."""
+    angles = np.radians([0.0, 30.0, 50.0, 120.0])
+    vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+    found = retrieval(vectors, np.array([7, 7, 3, 4]))
+    assert (found.queries, found.among) == (2, 4)
+    assert found.recall_at_1 == 1 / 2
+    assert found.mrr == pytest.approx((1 + 1 / 2) / 2)
 
 
 def test_the_threshold_has_the_highest_f1():

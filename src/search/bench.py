@@ -22,8 +22,9 @@ from ..config import load_config
 from ..files import write_json, write_text
 from ..models.encoder import load_encoder
 from ..step import peak_memory_gb
-from .cluster import agreement, cluster, labelled_groups, numbers
+from .cluster import agreement, cluster, numbers
 from .commands import cross_encoder_rate, nearest_questions
+from .duplicates import Retrieval, labelled_groups, retrieval
 from .encode import encode
 from .export import export
 from .index import build_index, open_index
@@ -207,28 +208,11 @@ def _cosine_quality(matcher: Matcher, encode: Callable[[list[str]], np.ndarray])
     return {
         "accuracy": _share((cosines >= cut) == (dev["label"] == 1)),
         "auc": round(float(roc_auc_score(dev["label"], cosines)), 4),
-        **_retrieval(vectors, groups),
+        **_rounded(retrieval(vectors, groups)),
         "cluster_threshold": round(group_cut, 4),
         "cluster_precision": round(result.precision, 4),
         "cluster_recall": round(result.recall, 4),
         "adjusted_rand": round(result.adjusted_rand, 4),
-    }
-
-
-def _retrieval(vectors: np.ndarray, groups: np.ndarray) -> dict[str, Any]:
-    """Every question with a labelled duplicate looks for one among all others."""
-    scores = vectors @ vectors.T
-    np.fill_diagonal(scores, -np.inf)
-    same = groups[:, None] == groups
-    np.fill_diagonal(same, False)
-    asking = np.flatnonzero(same.any(axis=1))
-    best = np.where(same[asking], scores[asking], -np.inf).max(axis=1)
-    ranks = 1 + (scores[asking] > best[:, None]).sum(axis=1)
-    return {
-        "queries": len(asking),
-        "among": len(vectors),
-        "recall_at_1": _share(ranks == 1),
-        "mrr": round(float(np.mean(1 / ranks)), 4),
     }
 
 
@@ -294,6 +278,10 @@ def _difference(own: np.ndarray, theirs: np.ndarray) -> float:
 
 def _megabytes(folder: Path, name: str) -> float:
     return round((folder / "onnx" / name).stat().st_size / 1e6, 1)
+
+
+def _rounded(found: Retrieval) -> dict[str, float]:
+    return {name: round(value, 4) for name, value in vars(found).items()}
 
 
 def _share(hits: Any) -> float:

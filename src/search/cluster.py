@@ -1,14 +1,12 @@
-"""Groups of questions that ask the same, and how they compare with labelled ones."""
+"""Groups of questions that lie close together, and how they compare with labelled groups."""
 
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from sentence_transformers.util import community_detection
 from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.cluster import pair_confusion_matrix
 
-from ..data.graph import components
 from ..errors import UserError
 from .nearest import EXACT_LIMIT
 
@@ -61,16 +59,3 @@ def agreement(true: np.ndarray, found: np.ndarray) -> Agreement:
     precision = right / (right + wrong) if right + wrong else 1.0
     recall = right / (right + missed) if right + missed else 1.0
     return Agreement(float(precision), float(recall), float(adjusted_rand_score(true, found)))
-
-
-def labelled_groups(frame: pd.DataFrame) -> tuple[list[str], np.ndarray]:
-    """The distinct questions of a labelled pair frame and int64[n], their groups.
-
-    Questions joined by pairs labelled 1 are one group. Questions of different groups are taken to
-    differ, although most such pairs were never labelled.
-    """
-    same = frame.loc[frame["label"] == 1, ["query1", "query2"]]
-    questions = list(pd.unique(pd.concat([frame["query1"], frame["query2"]])))
-    alone = pd.DataFrame({"query1": questions, "query2": questions})
-    group = components(alone, same)[: len(questions)]
-    return questions, group

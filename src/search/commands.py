@@ -135,7 +135,8 @@ def clusters(config: Config, path: Path) -> None:
 
 def dev_agreement(matcher: Matcher, cut: float) -> str:
     """How well clusters of dev's questions agree with its labels; "" where there is no dev."""
-    from .cluster import agreement, cluster, labelled_groups, numbers
+    from .cluster import agreement, cluster, numbers
+    from .duplicates import labelled_groups
 
     frame = matcher.layout.table("dev")
     if frame is None:

@@ -8,7 +8,7 @@ from sklearn.metrics import precision_recall_curve
 
 from ..files import read_json, write_json
 from ..step import Step
-from .cluster import labelled_groups
+from .duplicates import labelled_groups
 from .matcher import Matcher
 
 _FILE = "threshold.json"

@@ -2,7 +2,8 @@
 
 At prediction time the article compares two vectors by their cosine alone. So every network here is
 scored that way, with a threshold tuned on the validation part, and those with a head by their head
-as well.
+as well. A cosine that tells pairs apart need not rank well: how often the nearest of all evaluation
+questions is a labelled duplicate stands beside it.
 """
 
 from collections.abc import Callable
@@ -11,20 +12,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from transformers import PreTrainedTokenizerBase
 
 from ..config import MemberConfig
 from ..models.encoder import load_encoder
 from ..report.metrics import auc
+from ..search.duplicates import labelled_groups, retrieval
 from .bench.arm import Arm, Design, Outcome, Study, Trial, Workplace
 from .bench.budget import Budget
-from .bench.fitted import train_member, tuned_margin
+from .bench.fitted import Fitted, train_member, tuned_margin
 from .bench.standard import HEAD, base_member, official_column
 from .objectives.cosine import CosineMse, CosineSiamese
 from .objectives.triplet import MARGIN, TripletLoss
 
 REFERENCE = "softmax"
 COSINE = "cosine"
-CONTRAST = 0.5  # weight of the contrastive term
+CONTRAST = (0.2, 1.0)  # weights of the contrastive term
 
 
 def ranking_error(labels: np.ndarray, scores: np.ndarray) -> float:
@@ -33,41 +36,66 @@ def ranking_error(labels: np.ndarray, scores: np.ndarray) -> float:
 
 
 def design(place: Workplace) -> Design:
-    """Two arms with a head, two without."""
+    """The encoder as it comes, two kinds of arms with a head, two without."""
     base = base_member(place.config, "siamese", place.budget)
-    contrastive = base.model_copy(update={"contrastive": CONTRAST})
+    contrastive = {
+        f"softmax + {weight:g} contrastive": base.model_copy(update={"contrastive": weight})
+        for weight in CONTRAST
+    }
     arms = [
-        _arm(REFERENCE, base, {}),
-        _arm("softmax + contrastive term", contrastive, {}),
-        _arm("cosine, mean squared error", base, {"loss": "mse"}, CosineMse()),
-        _arm("triplets, semi-hard", base, {"loss": "triplet", "margin": MARGIN}, TripletLoss()),
+        _arm(REFERENCE, base, {}, train_member, has_head=True),
+        *(_arm(name, m, {}, train_member, has_head=True) for name, m in contrastive.items()),
+        _arm("cosine, mean squared error", base, {"loss": "mse"}, _without_head(CosineMse())),
+        _arm(
+            "triplets, semi-hard",
+            base,
+            {"loss": "triplet", "margin": MARGIN},
+            _without_head(TripletLoss()),
+        ),
+        _arm("untuned encoder", base, {"loss": "none"}, untuned),
     ]
     return Design(arms, [official_column(place)])
 
 
-def _arm(
-    name: str, member: MemberConfig, settings: dict[str, Any], objective: Callable | None = None
-) -> Arm:
-    """An arm with a head where `objective` is None, else one whose answer is the cosine."""
+def _without_head(objective: Callable) -> Callable[..., Fitted]:
+    return partial(train_member, build=build_cosine, objective=objective)
 
+
+def untuned(trial: Trial, member: MemberConfig, **_: Any) -> Fitted:
+    """The pre-trained encoder as it is."""
+    model, tokenizer = build_cosine(member, trial.pretrained, trial.seed)
+    return Fitted(model, tokenizer, member, trial.parts.training, [], seconds=0.0)
+
+
+def _arm(
+    name: str,
+    member: MemberConfig,
+    settings: dict[str, Any],
+    train: Callable[..., Fitted],
+    has_head: bool = False,
+) -> Arm:
     def make(trial: Trial) -> Outcome:
-        train = partial(train_member, trial, member, criterion=ranking_error)
+        fitted = train(trial, member, criterion=ranking_error)
         parts = trial.parts
-        if objective is None:
-            fitted = train()
-            scores = {HEAD: fitted.predict(parts.evaluation)}
-        else:
-            fitted = train(build=build_cosine, objective=objective)
-            scores = {}
+        scores = {HEAD: fitted.predict(parts.evaluation)} if has_head else {}
         tuned_on = parts.validation["label"].to_numpy(), fitted.cosines(parts.validation)
-        scores[COSINE] = tuned_margin(tuned_on, fitted.cosines(parts.evaluation))
-        return fitted.outcome(scores)
+        cosines = fitted.cosines(parts.evaluation)
+        scores[COSINE] = tuned_margin(tuned_on, cosines)
+        questions, groups = labelled_groups(parts.evaluation)
+        found = retrieval(fitted.vectors(questions), groups)
+        return fitted.outcome(
+            scores,
+            cosine_auc=auc(parts.evaluation["label"].to_numpy(), cosines),
+            duplicate_first=found.recall_at_1,
+        )
 
     recorded = {"member": member.model_dump(mode="json")} | settings
     return Arm(name, recorded, make, REFERENCE)
 
 
-def build_cosine(member: MemberConfig, pretrained: Path, seed: int):
+def build_cosine(
+    member: MemberConfig, pretrained: Path, seed: int
+) -> tuple[CosineSiamese, PreTrainedTokenizerBase]:
     """A pre-trained encoder and no head; it draws nothing, but the seed is every builder's."""
     encoder, tokenizer = load_encoder(member.encoder, pretrained, member.training.dropout)
     return CosineSiamese(encoder, member.pooling), tokenizer
@@ -81,7 +109,9 @@ STUDY = Study(
     reference_score=HEAD,
     caption=(
         "Score 'cosine': the two vectors' cosine against a threshold tuned on the validation part, "
-        f"without any head. Contrastive term: weight {CONTRAST:g}. Triplets: margin {MARGIN:g}. "
-        "The epoch of every arm is the one with the highest area under the ROC curve there."
+        f"without any head; AUC: area under its ROC curve. Triplets: margin {MARGIN:g}. Duplicate "
+        "first: of the evaluation questions with a labelled duplicate, the share whose nearest "
+        "neighbour among all of them is one. The epoch of every arm is the one with the highest "
+        "area under the ROC curve on the validation part."
     ),
 )

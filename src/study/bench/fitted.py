@@ -2,20 +2,18 @@
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from torch import nn
-from torch.nn import functional
 
 from ...config import MemberConfig
 from ...models.build import build_model, read_for
-from ...models.siamese import SiamesePairs
 from ...report.metrics import accuracy_by_threshold
+from ...search.encode import encode
 from ...training.loop import TrainingFailed, autocast, log_loss
 from ...training.member import fit, predict
 from ...training.objective import Objective
@@ -34,6 +32,7 @@ class Fitted:
     training: pd.DataFrame
     history: list[dict[str, float]]
     seconds: float
+    failed: bool = False
 
     def predict(self, frame: pd.DataFrame) -> np.ndarray:
         """Logits float64[P] by the head."""
@@ -48,20 +47,22 @@ class Fitted:
             logits = self.model.predict(pairs)
         return logits, len(pairs.questions) / (time.perf_counter() - started)
 
-    @torch.inference_mode()
-    def cosines(self, frame: pd.DataFrame, batch_pairs: int = 128) -> np.ndarray:
+    def vectors(self, questions: Sequence[str]) -> np.ndarray:
+        """A bi-encoder's vectors of length 1, float32[n, H]."""
+        member = self.member
+        return encode(
+            self.model.encoder,
+            member.pooling,
+            self.tokenizer,
+            questions,
+            max_length=member.max_length,
+            precision=member.training.precision,
+        )
+
+    def cosines(self, frame: pd.DataFrame) -> np.ndarray:
         """Cosine similarity float64[P] of a bi-encoder's two question vectors."""
-        pairs = SiamesePairs(frame, self.tokenizer, self.member.max_length)
-        device = next(self.model.parameters()).device
-        found = []
-        self.model.eval()
-        for start in range(0, len(pairs), batch_pairs):
-            rows = np.arange(start, min(start + batch_pairs, len(pairs)))
-            batch = pairs.collate(rows, np.zeros(len(rows), bool)).to(device)
-            with autocast(device, self.member.training.precision):
-                vectors = self.model.embed(batch.questions)
-            found.append(functional.cosine_similarity(vectors[batch.left], vectors[batch.right]))
-        return torch.cat(found).double().cpu().numpy()
+        left, right = (self.vectors(frame[name].tolist()) for name in ("query1", "query2"))
+        return np.einsum("ph,ph->p", left, right).astype(np.float64)
 
     @property
     def parameters(self) -> int:
@@ -78,7 +79,7 @@ class Fitted:
         common = {
             "train_seconds": self.seconds,
             "parameters": self.parameters,
-            "failed": float(not self.history),
+            "failed": float(self.failed),
         }
         return Outcome(scores, self.training, self.history, common | facts)
 
@@ -124,12 +125,12 @@ def train_member(
             title=trial.title,
             criterion=criterion,
         )
-        history = progress.history
+        history, failed = progress.history, False
     except TrainingFailed as error:
         print(f"  ! {error}", file=sys.stderr, flush=True)
-        history = []
+        history, failed = [], True
     seconds = time.perf_counter() - started
-    return Fitted(model, tokenizer, member, training, history, seconds)
+    return Fitted(model, tokenizer, member, training, history, seconds, failed)
 
 
 def tuned_margin(fitted_on: tuple[np.ndarray, np.ndarray], scores: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from ...step import Step
 from .arm import Arm, Column, Study, Trial
 from .parts import Parts, part_files
 
-_CODE = ("models", "training", "data", "study/bench")
+_CODE = ("models", "training", "data", "search/encode.py", "study/bench")
 _LIBRARIES = ("torch", "transformers", "tokenizers")
 _RECORD = "trial.json"
 

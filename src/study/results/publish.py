@@ -23,6 +23,8 @@ _FACTS = {
     "training_pairs": ("pairs", lambda value: f"{value:,.0f}"),
     "train_seconds": ("seconds", lambda value: f"{value:.1f}"),
     "questions_per_second": ("questions/s", lambda value: f"{value:,.0f}"),
+    "cosine_auc": ("AUC", lambda value: f"{value:.4f}"),
+    "duplicate_first": ("duplicate first", lambda value: f"{100 * value:.1f} %"),
     "cost": ("cost", lambda value: f"{value:.2f} ×"),
 }
 
