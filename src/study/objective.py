@@ -103,7 +103,7 @@ def build_cosine(
 
 STUDY = Study(
     title="Objectives of the bi-encoder",
-    full=Budget(pairs=2500, evaluation=2900, epochs=3),
+    full=Budget(pairs=2000, evaluation=2900, epochs=3),
     design=design,
     code=["objective.py", "objectives"],
     reference_score=HEAD,
