@@ -6,6 +6,7 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sentence_transformers.util import semantic_search
@@ -13,14 +14,16 @@ from tiny_run import ROOT
 
 from src.data.pairs import read_pairs
 from src.errors import UserError
+from src.models.encoder import load_encoder
 from src.search import Matcher, commands, encode, index, nearest
+from src.search.averaging import average
 from src.search.cluster import agreement, cluster, numbers
 from src.search.duplicates import labelled_groups, retrieval
 from src.search.faq import discover
 from src.search.index import build_index, open_index
 from src.search.mine import mine
 from src.search.threshold import best_threshold, threshold
-from src.training.member import predict_piece
+from src.training.member import load_piece, predict_piece
 
 
 @pytest.fixture(scope="module")
@@ -72,18 +75,42 @@ def test_vectors_keep_the_order_and_have_length_one(matcher: Matcher, questions,
 
 def test_a_question_is_encoded_once(matcher: Matcher, questions, monkeypatch):
     seen = []
-    embed = matcher.siamese.encoder.embed
+    embed = matcher.encoder.embed
     monkeypatch.setattr(
-        matcher.siamese.encoder, "embed",
+        matcher.encoder, "embed",
         lambda tokens, pooling: seen.append(len(tokens.lengths)) or embed(tokens, pooling),
     )  # fmt: skip
     matcher.encode(questions[:7] * 9)
     assert sum(seen) == 7
 
 
+def test_vectors_come_from_the_mean_of_tuned_and_untuned_weights(matcher: Matcher):
+    member, pretrained = matcher.piece.member, matcher.config.paths.pretrained
+    untuned = load_encoder(member.encoder, pretrained)[0].state_dict()
+    tuned = load_piece(matcher.piece.folder, pretrained)[0].encoder.state_dict()
+    for name, values in matcher.encoder.state_dict().items():
+        if values.is_floating_point():
+            torch.testing.assert_close(values, (untuned[name] + tuned[name]) / 2)
+    changed = [name for name in tuned if not torch.equal(untuned[name], tuned[name])]
+    assert len(changed) > 5  # so that the mean is neither
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_the_ends_of_the_mean(matcher: Matcher, share: float):
+    member, pretrained = matcher.piece.member, matcher.config.paths.pretrained
+    untuned, tuned = (load_encoder(member.encoder, pretrained)[0] for _ in range(2))
+    with torch.no_grad():
+        for values in tuned.parameters():
+            values.mul_(1.5)
+    expected = (tuned if share else untuned).state_dict()
+    expected = {name: values.clone() for name, values in expected.items()}
+    found = average(untuned, tuned, share).state_dict()
+    assert all(torch.equal(found[name], values) for name, values in expected.items())
+
+
 def test_vectors_go_into_a_given_array(matcher: Matcher, questions):
     for texts in (questions, questions[:3] * 2):
-        out = np.zeros((len(texts), matcher.siamese.encoder.hidden_size), np.float32)
+        out = np.zeros((len(texts), matcher.encoder.hidden_size), np.float32)
         assert matcher.encode(texts, out) is out
         assert np.allclose(out, matcher.encode(texts))
 
@@ -263,12 +290,23 @@ def test_labelled_groups_follow_positive_pairs(pairs):
     assert len(set(groups)) > 1
 
 
+def test_spellings_of_a_question_are_one_group():
+    frame = pd.DataFrame(
+        {"query1": ["感冒吃什么？", "感冒吃什么"], "query2": ["肺炎吃什么", "感冒能吃什么"],
+         "label": [0, 1]}
+    )  # fmt: skip
+    questions, groups = labelled_groups(frame)
+    group_of = dict(zip(questions, groups, strict=True))
+    assert group_of["感冒吃什么？"] == group_of["感冒吃什么"] == group_of["感冒能吃什么"]
+    assert group_of["肺炎吃什么"] != group_of["感冒吃什么"]
+
+
 def test_retrieval_by_hand():
     """0 finds its duplicate 1 first, 1 finds 2 before 0; 2 and 3 have no duplicate."""
     angles = np.radians([0.0, 30.0, 50.0, 120.0])
     vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
     found = retrieval(vectors, np.array([7, 7, 3, 4]))
-    assert (found.queries, found.among) == (2, 4)
+    assert found.ranks.tolist() == [1, 2] and found.groups.tolist() == [7, 7]
     assert found.recall_at_1 == 1 / 2
     assert found.mrr == pytest.approx((1 + 1 / 2) / 2)
 

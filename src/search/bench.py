@@ -1,6 +1,6 @@
 """Measure what the README claims of search.   python -m src.search.bench OUT.json [--profile P]
 
-Needs a trained run on data with a dev file. Under six minutes on two cores with profile `small`.
+Needs a trained run on data with a dev file. Under ten minutes on two cores with profile `small`.
 Nothing cached is used. Every number is printed as it comes and written to OUT.json.
 """
 
@@ -16,23 +16,20 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 from sentence_transformers import CrossEncoder, SentenceTransformer
-from sklearn.metrics import roc_auc_score, roc_curve
+from sklearn.metrics import roc_auc_score
 
 from ..config import load_config
 from ..files import write_json, write_text
-from ..models.encoder import load_encoder
 from ..step import peak_memory_gb
-from .cluster import agreement, cluster, numbers
 from .commands import cross_encoder_rate, nearest_questions
-from .duplicates import Retrieval, labelled_groups, retrieval
-from .encode import encode
+from .duplicates import labelled_groups
 from .export import export
 from .index import build_index, open_index
 from .matcher import Matcher
 from .mine import mine
 from .nearest import exact_nearest
 from .onnx import MODEL, MODEL_INT8, run_onnx
-from .threshold import best_threshold
+from .quality import on_dev, out_of_fold, pair_cosines, share
 
 MINED, SEARCHED, MANY = 10_000, 100_000, 1_000_000
 PARITY_PAIRS = 200
@@ -52,7 +49,8 @@ def main(target: Path, profile: str, overrides: tuple[str, ...]) -> None:
         "mining": mining,
         "search": searching,
         "a million": a_million,
-        "vectors": vectors,
+        "vectors": lambda matcher, _: on_dev(matcher),
+        "averaging, out of fold": lambda matcher, _: out_of_fold(matcher),
         "export": exported,
     }
     with tempfile.TemporaryDirectory() as folder:
@@ -96,7 +94,7 @@ def mining(matcher: Matcher, folder: Path) -> dict[str, Any]:
 def searching(matcher: Matcher, folder: Path) -> dict[str, Any]:
     """Latency over 100,000 cached questions. Their vectors are synthetic: it does not depend on
     where they lie. The query is encoded by the model."""
-    width = matcher.siamese.encoder.hidden_size
+    width = matcher.encoder.hidden_size
     index = _synthetic(folder / "searched.txt", SEARCHED, width)
     times, reranked = [], []
     for number in range(30):
@@ -118,7 +116,7 @@ def searching(matcher: Matcher, folder: Path) -> dict[str, Any]:
 
 def a_million(matcher: Matcher, folder: Path) -> dict[str, Any]:
     """Index and search a million synthetic vectors in a process of its own, to see its memory."""
-    width = matcher.siamese.encoder.hidden_size
+    width = matcher.encoder.hidden_size
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(_a_million, (folder, width))
 
@@ -168,54 +166,6 @@ def _noisy(unit: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return (moved / np.linalg.norm(moved, axis=1, keepdims=True)).astype(np.float32)
 
 
-def vectors(matcher: Matcher, folder: Path) -> dict[str, Any]:
-    """What cosine alone is worth on dev: the trained vectors against the untuned encoder's."""
-    member = matcher.piece.member
-    untuned, tokenizer = load_encoder(member.encoder, matcher.config.paths.pretrained)
-
-    def encode_untuned(questions: list[str]) -> np.ndarray:
-        return encode(
-            untuned, member.pooling, tokenizer, questions,
-            max_length=member.max_length, precision=matcher.precision,
-        )  # fmt: skip
-
-    dev = matcher.layout.table("dev")
-    head = matcher.score(list(zip(dev["query1"], dev["query2"], strict=True)))
-    return {
-        "trained": _cosine_quality(matcher, matcher.encode),
-        "untuned": _cosine_quality(matcher, encode_untuned),
-        "trained_head_accuracy": _share((head > 0.5) == (dev["label"] == 1)),
-        "trained_head_auc": round(float(roc_auc_score(dev["label"], head)), 4),
-    }
-
-
-def _cosine_quality(matcher: Matcher, encode: Callable[[list[str]], np.ndarray]) -> dict:
-    """Thresholds are chosen on the chosen fold's own training rows, everything else is dev."""
-    train, dev = matcher.layout.table("train"), matcher.layout.table("dev")
-    own = train[matcher.layout.fold_numbers() == matcher.piece.fold]
-    own_questions, own_groups = labelled_groups(own)
-    own_vectors = encode(own_questions)
-    own_cosines = _cosines(own, own_questions, own_vectors)
-    false, true, cuts = roc_curve(own["label"], own_cosines)
-    positive = float(np.mean(own["label"]))
-    cut = cuts[np.argmax(true * positive + (1 - false) * (1 - positive))]
-    questions, groups = labelled_groups(dev)
-    vectors = encode(questions)
-    cosines = _cosines(dev, questions, vectors)
-    group_cut, _ = best_threshold(own_vectors, own_groups)
-    found = numbers(cluster(vectors, group_cut), len(questions))
-    result = agreement(groups, found)
-    return {
-        "accuracy": _share((cosines >= cut) == (dev["label"] == 1)),
-        "auc": round(float(roc_auc_score(dev["label"], cosines)), 4),
-        **_rounded(retrieval(vectors, groups)),
-        "cluster_threshold": round(group_cut, 4),
-        "cluster_precision": round(result.precision, 4),
-        "cluster_recall": round(result.recall, 4),
-        "adjusted_rand": round(result.adjusted_rand, 4),
-    }
-
-
 def exported(matcher: Matcher, folder: Path) -> dict[str, Any]:
     """Parity of what is exported with the project's own predictions in fp32; what int8 costs."""
     exact = Matcher.of(matcher.config, precision="fp32")
@@ -233,7 +183,7 @@ def exported(matcher: Matcher, folder: Path) -> dict[str, Any]:
     own = exact.rerank(some)
     own_questions, _ = labelled_groups(dev)
     fp32, int8 = (run_onnx(bi, name, own_questions) for name in (MODEL, MODEL_INT8))
-    cosines, int8_cosines = (_cosines(dev, own_questions, v) for v in (fp32, int8))
+    cosines, int8_cosines = (pair_cosines(dev, own_questions, v) for v in (fp32, int8))
     labels = (dev["label"] == 1).to_numpy()
     # The threshold is fitted to the fp32 vectors' own accuracy here: only the loss is of interest.
     best = max(np.unique(cosines), key=lambda cut: np.mean((cosines >= cut) == labels))
@@ -252,15 +202,9 @@ def exported(matcher: Matcher, folder: Path) -> dict[str, Any]:
         "bi_auc_fp32_int8": [
             round(float(roc_auc_score(labels, c)), 4) for c in (cosines, int8_cosines)
         ],
-        "bi_accuracy_fp32_int8": [_share((c >= best) == labels) for c in (cosines, int8_cosines)],
-        "cross_accuracy_fp32_int8": [_share((c > 0) == labels) for c in (cross_fp32, cross_int8)],
+        "bi_accuracy_fp32_int8": [share((c >= best) == labels) for c in (cosines, int8_cosines)],
+        "cross_accuracy_fp32_int8": [share((c > 0) == labels) for c in (cross_fp32, cross_int8)],
     }
-
-
-def _cosines(frame: pd.DataFrame, questions: list[str], vectors: np.ndarray) -> np.ndarray:
-    row = {question: number for number, question in enumerate(questions)}
-    left, right = (vectors[[row[q] for q in frame[name]]] for name in ("query1", "query2"))
-    return np.einsum("ij,ij->i", left, right)
 
 
 def _mean_logit(probabilities: list[np.ndarray]) -> np.ndarray:
@@ -278,14 +222,6 @@ def _difference(own: np.ndarray, theirs: np.ndarray) -> float:
 
 def _megabytes(folder: Path, name: str) -> float:
     return round((folder / "onnx" / name).stat().st_size / 1e6, 1)
-
-
-def _rounded(found: Retrieval) -> dict[str, float]:
-    return {name: round(value, 4) for name, value in vars(found).items()}
-
-
-def _share(hits: Any) -> float:
-    return round(float(np.mean(hits)), 4)
 
 
 if __name__ == "__main__":

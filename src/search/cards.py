@@ -48,7 +48,7 @@ not tested.
 def bi_encoder_card(matcher: Matcher, int8: bool) -> str:
     """Model card of the sentence-transformers directory."""
     title, task = "Question vectors", "sentence-similarity"
-    head = _header(matcher, matcher.piece, matcher.siamese, title, task)
+    head = _header(matcher, matcher.piece, matcher.encoder, title, task)
     use = """
 ## Use
 
@@ -59,11 +59,11 @@ vectors = model.encode(["感冒可以吃海鲜吗", "得了感冒能吃海鲜吗
 print(vectors[0] @ vectors[1])  # vectors have length 1: the product is the cosine
 ```
 
-The classifier over (u, v, |u − v|) with which the vectors were trained is not part of this
-directory; the cosine is what is left to compare them by.
+The weights are the mean of the pre-trained and the fine-tuned encoder's. The classifier over
+(u, v, |u − v|) of the fine-tuning is not part of this directory; compare vectors by their cosine.
 """
     onnx = _onnx(
-        int8, "sentence_embedding", matcher.siamese.encoder.hidden_size, ", length 1",
+        int8, "sentence_embedding", matcher.encoder.hidden_size, ", length 1",
         '["感冒可以吃海鲜吗"]',
     )  # fmt: skip
     return head + use + onnx + _LIMITS

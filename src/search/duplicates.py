@@ -5,44 +5,51 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ..data.graph import components
+from ..data.graph import components, wording
 
 
 def labelled_groups(frame: pd.DataFrame) -> tuple[list[str], np.ndarray]:
     """The distinct questions of a labelled pair frame and int64[n], their groups.
 
-    Questions joined by pairs labelled 1 are one group. Questions of different groups are taken to
+    Questions joined by pairs labelled 1 are one group, and so are two spellings of one question,
+    which differ in punctuation or white space only. Questions of different groups are taken to
     differ, although most such pairs were never labelled.
     """
     same = frame.loc[frame["label"] == 1, ["query1", "query2"]]
     questions = list(pd.unique(pd.concat([frame["query1"], frame["query2"]])))
     alone = pd.DataFrame({"query1": questions, "query2": questions})
-    group = components(alone, same)[: len(questions)]
+    group = components(alone, same, key=wording)[: len(questions)]
     return questions, group
 
 
 @dataclass(frozen=True)
 class Retrieval:
-    """Every question with a labelled duplicate looks for one among all others.
+    """Every question with a labelled duplicate has looked for one among all others.
 
     Attributes:
-        queries: questions that have one; `among` how many questions there are.
-        recall_at_1: the share whose nearest neighbour is a duplicate.
-        mrr: mean of 1 / rank of the nearest duplicate (Voorhees 1999).
+        ranks: int64[q], the place of the nearest duplicate, 1 is the best.
+        groups: int64[q], the group of the question that looked.
     """
 
-    queries: int
-    among: int
-    recall_at_1: float
-    mrr: float
+    ranks: np.ndarray
+    groups: np.ndarray
+
+    @property
+    def recall_at_1(self) -> float:
+        """The share whose nearest neighbour is a duplicate."""
+        return float(np.mean(self.ranks == 1))
+
+    @property
+    def mrr(self) -> float:
+        """Mean of 1 / rank (Voorhees 1999)."""
+        return float(np.mean(1 / self.ranks))
 
 
 def retrieval(vectors: np.ndarray, groups: np.ndarray) -> Retrieval:
     """Rank all questions by their cosine to each.
 
     Args:
-        vectors: float32[n, H] of length 1; groups: int[n], equal for duplicates, at least two of
-            them.
+        vectors: float32[n, H] of length 1; groups: int[n], equal for duplicates.
     """
     scores = vectors @ vectors.T
     np.fill_diagonal(scores, -np.inf)
@@ -51,6 +58,4 @@ def retrieval(vectors: np.ndarray, groups: np.ndarray) -> Retrieval:
     asking = np.flatnonzero(same.any(axis=1))
     best = np.where(same[asking], scores[asking], -np.inf).max(axis=1)
     ranks = 1 + (scores[asking] > best[:, None]).sum(axis=1)
-    return Retrieval(
-        len(asking), len(vectors), float(np.mean(ranks == 1)), float(np.mean(1 / ranks))
-    )
+    return Retrieval(ranks, groups[asking])

@@ -60,7 +60,7 @@ def export(matcher: Matcher, target: Path, *, int8: bool) -> list[Path]:
 
 def _write_bi_encoder(matcher: Matcher, folder: Path, int8: bool) -> None:
     member = matcher.piece.member
-    encoder = matcher.siamese.encoder
+    encoder = matcher.encoder
     transformer = _transformer(encoder, matcher.tokenizer, member.max_length, folder)
     pooling = Pooling(encoder.hidden_size, member.pooling)
     model = SentenceTransformer(modules=[transformer, pooling, Normalize()], device="cpu")

@@ -71,7 +71,7 @@ def open_index(path: Path, matcher: Matcher) -> Index:
     title = f"encode {path.name}"
     return build_index(
         path,
-        matcher.siamese.encoder.hidden_size,
+        matcher.encoder.hidden_size,
         model,
         lambda questions, out: matcher.encode(questions, out, title),
     )
@@ -90,7 +90,7 @@ def build_index(path: Path, width: int, model: dict[str, Any], encode: Encode) -
         folder,
         {"model": model, "exact_limit": EXACT_LIMIT},
         [path],
-        ["models", "search/corpus.py", "search/encode.py", "search/nearest.py"],
+        ["models", *(f"search/{name}.py" for name in ("averaging", "corpus", "encode", "nearest"))],
         partial(_make, corpus, width, encode),
     )
     try:

@@ -6,15 +6,18 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
+from accelerate import PartialState
 from scipy.special import expit
 
 from ..config import Config, load_config
 from ..errors import UserError
 from ..layout import Layout
 from ..models.build import read_for
+from ..models.encoder import load_encoder
 from ..pipeline import Pipeline
 from ..training.loop import autocast
 from ..training.member import load_piece
+from .averaging import average
 from .chosen import Chosen, choose
 from .corpus import has_words
 from .encode import encode
@@ -37,6 +40,7 @@ class Matcher:
     Attributes:
         piece: which member and fold answer, see `choose`.
         siamese: the network; tokenizer: its tokenizer.
+        encoder: gives the vectors, see `averaging`.
         precision: of all computation; by default what the member was trained with.
     """
 
@@ -44,7 +48,10 @@ class Matcher:
         self.config, self.layout = config, layout
         self.piece = choose(config, layout, "siamese")
         self.precision = precision or self.piece.member.training.precision
-        self.siamese, self.tokenizer = load_piece(self.piece.folder, config.paths.pretrained)[:2]
+        pretrained = config.paths.pretrained
+        self.siamese, self.tokenizer = load_piece(self.piece.folder, pretrained)[:2]
+        untuned, _ = load_encoder(self.piece.member.encoder, pretrained)
+        self.encoder = average(untuned.to(PartialState().device).eval(), self.siamese.encoder)
 
     @classmethod
     def load(
@@ -77,7 +84,7 @@ class Matcher:
     ) -> np.ndarray:
         """Vectors float32[n, H] of length 1; their products are cosines. See `encode.encode`."""
         return encode(
-            self.siamese.encoder,
+            self.encoder,
             self.siamese.pooling,
             self.tokenizer,
             questions,

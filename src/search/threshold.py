@@ -11,6 +11,7 @@ from ..step import Step
 from .duplicates import labelled_groups
 from .matcher import Matcher
 
+CODE = ("averaging", "duplicates", "encode", "threshold")
 _FILE = "threshold.json"
 
 
@@ -27,7 +28,7 @@ def threshold(matcher: Matcher) -> float:
         layout.work / "search",
         {"precision": matcher.precision, "fold": piece.fold},
         [piece.weights, layout.table_file("train"), layout.folds_file],
-        ["models", "search/encode.py", "search/threshold.py", "search/cluster.py"],
+        ["models", *(f"search/{name}.py" for name in CODE)],
         partial(_make, matcher),
     )
     step.run()

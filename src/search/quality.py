@@ -1,0 +1,126 @@
+"""What the cosine of the vectors is worth: judging pairs, finding duplicates, making clusters."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.metrics import roc_auc_score, roc_curve
+from transformers import PreTrainedTokenizerBase
+
+from ..models.encoder import Encoder, load_encoder
+from ..report.metrics import component_interval
+from ..training.member import load_piece
+from .averaging import average
+from .cluster import agreement, cluster, numbers
+from .duplicates import Retrieval, labelled_groups, retrieval
+from .encode import encode
+from .matcher import Matcher
+from .threshold import best_threshold
+
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the tuned weights
+Encode = Callable[[list[str]], np.ndarray]
+
+
+def on_dev(matcher: Matcher) -> dict[str, Any]:
+    """The untuned encoder, the tuned one, the mean that search and export use, and the head."""
+    member, pretrained = matcher.piece.member, matcher.config.paths.pretrained
+    untuned, tokenizer = load_encoder(member.encoder, pretrained)
+    dev = matcher.layout.table("dev")
+    head = matcher.score(list(zip(dev["query1"], dev["query2"], strict=True)))
+    return {
+        "untuned": _cosine_quality(matcher, _with(matcher, untuned, tokenizer)),
+        "tuned": _cosine_quality(matcher, _with(matcher, matcher.siamese.encoder, tokenizer)),
+        "mean": _cosine_quality(matcher, matcher.encode),
+        "head_accuracy": share((head > 0.5) == (dev["label"] == 1)),
+        "head_auc": round(float(roc_auc_score(dev["label"], head)), 4),
+    }
+
+
+def out_of_fold(matcher: Matcher) -> dict[str, Any]:
+    """How much of the tuned weights the mean should have, on every fold's own rows of train.
+
+    The gain is over the untuned encoder, with its 95 % interval over groups of duplicates.
+    """
+    member, pretrained = matcher.piece.member, matcher.config.paths.pretrained
+    device = matcher.encoder.word_embeddings.weight.device
+    train, folds = matcher.layout.table("train"), matcher.layout.fold_numbers()
+    found: dict[float, list[Retrieval]] = {tuned: [] for tuned in SHARES}
+    areas: dict[float, list[float]] = {tuned: [] for tuned in SHARES}
+    for fold in range(matcher.layout.folds):
+        piece = load_piece(matcher.layout.piece(matcher.piece.name, fold), pretrained)[0]
+        own = train[folds == fold]
+        questions, groups = labelled_groups(own)
+        for tuned in SHARES:
+            untuned, tokenizer = load_encoder(member.encoder, pretrained)
+            mean = average(untuned.to(device), piece.encoder, tuned)
+            vectors = _with(matcher, mean, tokenizer)(questions)
+            found[tuned].append(retrieval(vectors, groups))
+            areas[tuned].append(roc_auc_score(own["label"], pair_cosines(own, questions, vectors)))
+    firsts = {tuned: np.concatenate([r.ranks for r in found[tuned]]) == 1 for tuned in SHARES}
+    # Groups are numbered in each fold anew.
+    groups = np.concatenate([r.groups + 2 * len(train) * k for k, r in enumerate(found[0.0])])
+    rows = {}
+    for tuned, first in firsts.items():
+        gain = first.astype(float) - firsts[0.0]
+        rows[f"{tuned:g}"] = {
+            "recall_at_1": share(first),
+            "gain": share(gain),
+            "gain_interval": [share(end) for end in component_interval(gain, groups)],
+            "auc": share(areas[tuned]),
+        }
+    return {"queries": len(groups), "share of the tuned weights": rows}
+
+
+def _with(matcher: Matcher, encoder: Encoder, tokenizer: PreTrainedTokenizerBase) -> Encode:
+    member = matcher.piece.member
+
+    def run(questions: list[str]) -> np.ndarray:
+        return encode(
+            encoder, member.pooling, tokenizer, questions,
+            max_length=member.max_length, precision=matcher.precision,
+        )  # fmt: skip
+
+    return run
+
+
+def _cosine_quality(matcher: Matcher, encode: Encode) -> dict:
+    """Thresholds are chosen on the chosen fold's own training rows, everything else is dev."""
+    train, dev = matcher.layout.table("train"), matcher.layout.table("dev")
+    own = train[matcher.layout.fold_numbers() == matcher.piece.fold]
+    own_questions, own_groups = labelled_groups(own)
+    own_vectors = encode(own_questions)
+    own_cosines = pair_cosines(own, own_questions, own_vectors)
+    false, true, cuts = roc_curve(own["label"], own_cosines)
+    positive = float(np.mean(own["label"]))
+    cut = cuts[np.argmax(true * positive + (1 - false) * (1 - positive))]
+    questions, groups = labelled_groups(dev)
+    vectors = encode(questions)
+    cosines = pair_cosines(dev, questions, vectors)
+    group_cut, _ = best_threshold(own_vectors, own_groups)
+    found = retrieval(vectors, groups)
+    result = agreement(groups, numbers(cluster(vectors, group_cut), len(questions)))
+    return {
+        "accuracy": share((cosines >= cut) == (dev["label"] == 1)),
+        "auc": round(float(roc_auc_score(dev["label"], cosines)), 4),
+        "queries": len(found.ranks),
+        "among": len(questions),
+        "recall_at_1": round(found.recall_at_1, 4),
+        "mrr": round(found.mrr, 4),
+        "cluster_threshold": round(group_cut, 4),
+        "cluster_precision": round(result.precision, 4),
+        "cluster_recall": round(result.recall, 4),
+        "adjusted_rand": round(result.adjusted_rand, 4),
+    }
+
+
+def pair_cosines(frame: pd.DataFrame, questions: list[str], vectors: np.ndarray) -> np.ndarray:
+    """Cosine of each pair of a frame, whose questions' vectors of length 1 are given."""
+    row = {question: number for number, question in enumerate(questions)}
+    left, right = (vectors[[row[q] for q in frame[name]]] for name in ("query1", "query2"))
+    return np.einsum("ij,ij->i", left, right)
+
+
+def share(values: Any) -> float:
+    """The mean, to four places."""
+    return round(float(np.mean(values)), 4)
