@@ -76,7 +76,7 @@ def edited(frame: pd.DataFrame, change) -> pd.DataFrame:
 
 STUDY = Study(
     title="Adversarial training: accuracy, cost and robustness",
-    full=Budget(pairs=960, evaluation=800, epochs=2),
+    full=Budget(pairs=800, evaluation=800, epochs=2),
     design=design,
     code=["adversarial.py", "robustness"],
     caption=(

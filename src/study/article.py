@@ -127,7 +127,7 @@ def _read(path) -> pd.DataFrame:
 
 STUDY = Study(
     title="The article's table on three splits",
-    full=Budget(pairs=1800, evaluation=300, epochs=3),
+    full=Budget(pairs=1500, evaluation=250, epochs=2),
     design=design,
     code=["article.py"],
     caption=(

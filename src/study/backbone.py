@@ -175,7 +175,7 @@ def _arm(place: Workplace, family: str, state: str, architecture: str, folder: P
 
 STUDY = Study(
     title="Backbones pre-trained here: BERT, ALBERT, XLNet",
-    full=Budget(pairs=1600, evaluation=2000, epochs=2),
+    full=Budget(pairs=1200, evaluation=2000, epochs=2),
     design=design,
     code=["backbone.py"],
     caption=(

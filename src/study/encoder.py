@@ -135,7 +135,7 @@ def build_frozen(member: MemberConfig, pretrained: Path, seed: int) -> tuple[nn.
 
 STUDY = Study(
     title="Encoders of the bi-encoder, from word vectors to a fine-tuned Transformer",
-    full=Budget(pairs=3000, evaluation=2900, epochs=3),
+    full=Budget(pairs=2000, evaluation=2900, epochs=3),
     design=design,
     code=["encoder.py", "encoders"],
     caption=(
