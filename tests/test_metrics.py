@@ -13,17 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from src.report.intervals import accuracy_interval, mcnemar, paired_difference
 from src.report.metrics import (
     accuracy,
     accuracy_by_threshold,
-    accuracy_interval,
     auc,
     calibration_bins,
     confident_mistakes,
     expected_calibration_error,
     log_loss,
-    mcnemar,
-    paired_difference,
     per_category,
 )
 

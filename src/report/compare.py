@@ -12,7 +12,8 @@ from ..ensemble.tune import Decision
 from ..errors import UserError
 from ..files import read_json
 from ..layout import Layout
-from .metrics import accuracy, mcnemar, paired_difference, paired_loss_difference
+from .intervals import mcnemar, paired_difference, paired_loss_difference
+from .metrics import accuracy
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,8 @@ from ..ensemble.tune import Decision
 from ..files import read_json, write_json
 from ..layout import Layout
 from . import figures
-from .metrics import (
-    accuracy,
-    accuracy_interval,
-    confident_mistakes,
-    paired_difference,
-    per_category,
-)
+from .intervals import accuracy_interval, paired_difference
+from .metrics import accuracy, confident_mistakes, per_category
 from .page import write_report
 
 ENSEMBLE = "ensemble"

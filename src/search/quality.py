@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score, roc_curve
 from transformers import PreTrainedTokenizerBase
 
 from ..models.encoder import Encoder, load_encoder
-from ..report.metrics import component_interval
+from ..report.intervals import component_interval
 from ..training.member import load_piece
 from .averaging import average
 from .cluster import agreement, cluster, numbers

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...report.metrics import component_interval, component_means, mcnemar
+from ...report.intervals import component_interval, component_means, mcnemar
 
 PERMUTATIONS = 9999
 
