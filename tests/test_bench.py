@@ -13,6 +13,7 @@ from rich.console import Console
 from torch import nn
 
 from src.__main__ import main
+from src.bench.accuracy import without_shortcuts
 from src.bench.compare import window
 from src.bench.hardware import flop_per_token, product_peak
 from src.bench.own import Own
@@ -20,6 +21,7 @@ from src.bench.rival import RivalCross, RivalSiamese
 from src.bench.table import tables
 from src.bench.turns import Spread, alternate, counted_tokens, update_times
 from src.data.pairs import read_pairs
+from src.models.dropout import Dropout
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +79,15 @@ def test_the_peak_is_above_what_one_product_reaches() -> None:
     assert product_peak("fp32", torch.device("cpu")) > 1e9
 
 
+def test_without_shortcuts_the_answers_are_the_same(frame: pd.DataFrame, pretrained: Path) -> None:
+    own = Own.load("siamese", "tiny", frame, pretrained)
+    pairs = own.read(frame[:40])
+    packed = own.model.predict(pairs)
+    without_shortcuts(own.model.encoder)
+    assert not any(isinstance(module, Dropout) for module in own.model.encoder.modules())
+    np.testing.assert_allclose(own.model.predict(pairs), packed, atol=1e-5)
+
+
 @pytest.mark.parametrize("architecture", ["siamese", "cross"])
 def test_both_libraries_do_the_same_work(
     architecture: str, frame: pd.DataFrame, pretrained: Path
@@ -127,6 +138,8 @@ def test_command_prints_json_and_writes_the_results(pretrained: Path, tmp_path: 
     memory = results["memory_gb"]["siamese, fp32"]
     assert 0 < memory["this project"] and 0 < memory["sentence-transformers"]
     assert [row["factor"] for row in results["growth"]["pairs"]] == [1, 2, 4]
+    for values in results["accuracy"]["accuracy"].values():
+        assert len(values) == 3 and all(0 < value < 1 for value in values)
     pairs = [row["pairs"] for row in results["growth"]["pairs"]]
     assert pairs == [pairs[0], 2 * pairs[0], 4 * pairs[0]]
     assert all(seconds >= 0 for seconds in results["stages_s"].values())

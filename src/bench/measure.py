@@ -18,6 +18,7 @@ from ..config import Config
 from ..data.pairs import read_pairs
 from ..data.prepare import find_sources
 from ..files import write_json
+from .accuracy import accuracy
 from .compare import compare
 from .figure import draw
 from .growth import growth
@@ -41,6 +42,7 @@ class Scale:
     Attributes:
         train_pairs, predict_pairs: of one turn.
         growth_pairs: of one turn at factor 1.
+        accuracy_pairs: that a training is compared on, see `accuracy`.
         memory: architectures and precisions whose peak memory is measured.
         large: shape of the encoder that is measured on a GPU.
         large_anywhere: measure it without a GPU, too.
@@ -52,6 +54,7 @@ class Scale:
     train_pairs: int = 128
     predict_pairs: int = 192
     growth_pairs: int = 64
+    accuracy_pairs: int = 640
     memory: tuple[tuple[str, str], ...] = tuple(product(ARCHITECTURES, ("fp32", "bf16")))
     large: tuple[tuple[str, int], ...] = tuple(LARGE.items())
     large_anywhere: bool = False
@@ -65,6 +68,7 @@ QUICK = Scale(
     train_pairs=32,
     predict_pairs=32,
     growth_pairs=16,
+    accuracy_pairs=32,
     memory=(("siamese", "fp32"),),
     large=(
         ("hidden_size", 32),
@@ -126,6 +130,7 @@ def measure(config: Config, scale: Scale) -> dict[str, Any]:
             growth, {OURS: own["siamese"].train, THEIRS: siamese.train}, frame,
             scale.growth_pairs, fastest, max(2, scale.rounds // 2),
         ),
+        "accuracy": lambda: _accuracy(scale, sources.dev, frame, pretrained),
         "memory_gb": lambda: _memory(scale, frame, kinds, pretrained),
         "start_up_s": partial(start_up, scale.rounds),
         "stages_s": partial(stage_times, pretrained, list(scale.stages)),
@@ -139,6 +144,16 @@ def measure(config: Config, scale: Scale) -> dict[str, Any]:
     write_json(folder / "bench.json", results)
     draw(results, folder / "bench.svg")
     return results
+
+
+def _accuracy(
+    scale: Scale, dev: Path | None, frame: pd.DataFrame, pretrained: Path
+) -> dict[str, Any] | None:
+    """None where there is no dev file."""
+    if dev is None:
+        return None
+    rows = read_pairs(dev, labelled=True).frame
+    return accuracy(scale.encoder, frame, rows, scale.accuracy_pairs, pretrained)
 
 
 def _memory(

@@ -16,6 +16,7 @@ def tables(results: Numbers) -> Iterator[Table]:
     yield _ratios(results)
     yield _memory(results)
     yield _parts(results)
+    yield _accuracy(results)
     yield _growth(results)
     yield _stages(results)
     yield _large(results)
@@ -92,6 +93,25 @@ def _parts(results: Numbers) -> Table:
     for attack, title in (("fgm", "FGM"), ("pgd", "PGD, 3 steps")):
         costs = (spread(results["attacks"][name][attack]) for name in names)
         table.add_row(f"{title}, × a clean epoch", *costs)
+    return table
+
+
+def _accuracy(results: Numbers) -> Table:
+    found = results["accuracy"]
+    if found is None:
+        table = _table("Accuracy on dev", "")
+        table.add_row("not measured: there is no dev file")
+        return table
+    table = _table(
+        f"Accuracy on dev, bi-encoder, trained on {found['pairs']} pairs", "", "by seed, %"
+    )
+    for name, values in found["accuracy"].items():
+        table.add_row(name, ", ".join(f"{100 * value:.2f}" for value in values))
+    low, high = (f"{100 * end:+.2f}" for end in found["interval"])
+    table.add_row(
+        "difference of the means, points (95 %)",
+        f"{100 * found['difference']:+.2f} ({low} to {high})",
+    )
     return table
 
 

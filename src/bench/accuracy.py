@@ -1,0 +1,88 @@
+"""Does the speed cost accuracy? The same training with and without what makes it fast."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from torch import nn
+from tqdm import tqdm
+
+from ..config import AugmentConfig, MemberConfig
+from ..data.graph import components, wording
+from ..data.training_part import training_part
+from ..models.build import build_model, read_for
+from ..models.dropout import Dropout
+from ..report.intervals import component_interval
+from ..training.loop import train
+from ..training.member import fit, predict
+from ..training.objective import Objective
+from .compare import window
+
+FAST, PLAIN = "as the pipeline trains", "without the shortcuts"
+SEEDS = (2020, 2021, 2022)
+EPOCHS, VALID_PAIRS, RATE = 2, 200, 1e-4
+
+
+def accuracy(
+    encoder: str, train_frame: pd.DataFrame, dev: pd.DataFrame, pairs: int, pretrained: Path
+) -> dict[str, Any]:
+    """Accuracy of both on dev, a seed each time with other pairs, and the difference of the means.
+
+    Args:
+        pairs: that a seed trains on; no pair of dev is among them.
+    """
+    free = training_part(
+        train_frame, np.ones(len(train_frame), np.int64), 0, [dev], None, AugmentConfig()
+    )
+    labels = dev["label"].to_numpy()
+    right: dict[str, list[np.ndarray]] = {FAST: [], PLAIN: []}
+    for number, seed in enumerate(tqdm(SEEDS, "accuracy", unit="seed")):
+        rows = window(free, pairs + VALID_PAIRS, number)
+        parts = rows[VALID_PAIRS:].reset_index(drop=True), rows[:VALID_PAIRS]
+        for name in right:
+            logits = _train(name == PLAIN, encoder, *parts, seed, pretrained, dev)
+            right[name].append((logits > 0) == (labels == 1))
+    fast, plain = (np.mean(right[name], axis=0) for name in (FAST, PLAIN))
+    return {
+        "pairs": pairs,
+        "accuracy": {name: [float(np.mean(one)) for one in ones] for name, ones in right.items()},
+        "difference": float(np.mean(fast - plain)),
+        "interval": list(component_interval(fast - plain, components(dev, key=wording))),
+    }
+
+
+def _train(
+    is_plain: bool,
+    encoder: str,
+    rows: pd.DataFrame,
+    valid: pd.DataFrame,
+    seed: int,
+    pretrained: Path,
+    dev: pd.DataFrame,
+) -> np.ndarray:
+    """Logits of dev."""
+    member = MemberConfig(architecture="siamese", encoder=encoder, seed=seed)
+    settings = member.training.model_copy(update={"epochs": EPOCHS, "encoder_lr": RATE})
+    member = member.model_copy(update={"training": settings})
+    model, tokenizer = build_model(member, pretrained, seed)
+    objective = Objective(settings.label_smoothing)
+    common = {"swap": 0.0, "seed": seed, "checkpoint": None, "title": f"seed {seed}"}
+    if is_plain:
+        without_shortcuts(model.encoder)
+        read = [read_for(member, frame, tokenizer) for frame in (rows, valid)]
+        answers = [frame["label"].to_numpy() for frame in (rows, valid)]
+        train(model, read[0], answers[0], read[1], answers[1], settings, objective, **common)
+    else:
+        fit(model, tokenizer, member, rows, valid, objective, **common)
+    return predict(model, tokenizer, member, dev)
+
+
+def without_shortcuts(encoder: nn.Module) -> None:
+    """As transformers builds it: padded batches, its own attention, torch's dropout."""
+    encoder.packed = False
+    encoder.backbone.set_attn_implementation("sdpa")
+    for module in list(encoder.modules()):
+        for name, child in list(module.named_children()):
+            if isinstance(child, Dropout):
+                setattr(module, name, nn.Dropout(child.p))
