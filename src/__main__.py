@@ -199,7 +199,7 @@ def study(name: str, quick: bool, **run) -> None:
     """Rerun a comparison of the article: a table with intervals and paired tests.
 
     \b
-    NAME is one of: article, pooling, objective, encoder, backbone, adversarial, augmentation.
+    NAME is one of: article, leak, pooling, objective, encoder, backbone, adversarial, augmentation.
     Killed, it continues with the first unfinished trial.
     """
     from .study.run import run_study

@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,18 @@ def read_json(path: Path) -> Any:
 
 
 def sha256(path: Path) -> str:
-    """Hex SHA-256 of a file's bytes."""
+    """Hex SHA-256 of a file's bytes; read once while its size and time stay the same."""
+    status = path.stat()
+    return _sha256(path, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=1024)
+def _sha256(path: Path, inode: int, size: int, modified: int) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def files_in(name: str) -> list[Path]:
+    """The files of a local directory, sorted; none where `name` is no directory (a hub's name)."""
+    folder = Path(name)
+    return sorted(p for p in folder.iterdir() if p.is_file()) if folder.is_dir() else []

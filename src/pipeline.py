@@ -23,6 +23,7 @@ from . import stages
 from .config import Config, MemberConfig
 from .data.prepare import Sources, find_sources, prepare
 from .errors import UserError
+from .files import files_in
 from .layout import Layout
 from .step import Step, exclusive
 
@@ -155,6 +156,7 @@ class Pipeline:
                 self.layout.folds_file,
                 *self._tables("train", "dev", "test"),
                 *([self.layout.weights_file(start, fold)] if start else []),
+                *files_in(self.config.members[name].encoder),
             ],
             ["models", "training"],
             lambda _: stages.train(self.config, self.layout, name, fold),

@@ -20,7 +20,7 @@ from src.files import read_json
 from src.models.build import build_model
 from src.study.adversarial import edited
 from src.study.article import keep_leak, redivide
-from src.study.augmentation import is_uncertain
+from src.study.augmentation import Recipe, augmented, is_uncertain
 from src.study.bench.arm import Trial
 from src.study.bench.budget import Budget
 from src.study.bench.fitted import Fitted, train_member, tuned_margin
@@ -81,7 +81,7 @@ def test_every_study_runs_and_delivers(
         assert (row["reference"] == "") == ("p_value" not in row)
     with open(folder / "results.csv", encoding="utf-8", newline="") as file:
         assert len(list(csv.DictReader(file))) == len(rows)
-    if name == "article":
+    if name in ("article", "leak"):
         verdicts = {row["column"]: row["audit"] for row in rows}
         assert verdicts["article's split"].startswith("leaky: ")
         assert verdicts["same pairs, no leak"] == "no leak: all questions new"
@@ -213,6 +213,13 @@ def test_training_that_fails_is_a_finding(
     outcome = fitted.outcome({"head": fitted.predict(parts.evaluation)})
     assert outcome.facts["failed"] == 1.0
     assert "wild: the loss is not finite" in capsys.readouterr().err
+
+
+def test_more_of_the_same_is_the_same_pairs_again(sample: Path, pretrained: Path):
+    frame = read_pairs(sample / "train.csv", labelled=True).frame
+    parts = hold_out(frame, 2020, Budget(pairs=60, evaluation=20, epochs=1), seed=1)
+    found = augmented(Trial(parts, 1, pretrained, ""), Recipe(again=1), None)
+    assert found["query1"].tolist() == 2 * parts.training["query1"].tolist()
 
 
 def test_uncertain_is_between_a_fifth_and_four_fifths():

@@ -1,6 +1,7 @@
 """Training: optimiser, checkpoints, accumulation, best epoch, refusals, and that it learns."""
 
 import pickle
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from accelerate import PartialState
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors import safe_open
@@ -21,7 +23,7 @@ from src.files import read_json
 from src.models.build import build_model, read_for
 from src.training.checkpoint import Progress, load_checkpoint, save_checkpoint
 from src.training.loop import autocast, log_loss, train
-from src.training.member import piece_seed, predict_piece, train_piece
+from src.training.member import fit, piece_seed, predict_piece, train_piece
 from src.training.objective import Objective
 from src.training.optimizer import linear_schedule, make_optimizer, parameter_groups
 
@@ -520,3 +522,24 @@ def test_folds_and_members_draw_their_own_numbers():
     members = [member_config().model_copy(update={"seed": seed}) for seed in (2020, 2021)]
     seeds = {piece_seed(member, fold) for member in members for fold in range(10)}
     assert len(seeds) == 20
+
+
+def test_the_model_is_on_its_device_before_the_vocabulary_is_cut(
+    sample: Path, pretrained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What `cut_vocabulary` makes has to lie where the batches will be. "meta" plays the GPU."""
+    frame = read_pairs(sample / "train.csv", labelled=True).frame.iloc[:20]
+    member = member_config()
+    model, tokenizer = build_model(member, pretrained, 0)
+    monkeypatch.setattr(PartialState(), "device", torch.device("meta"))
+    cut = []
+
+    def cut_vocabulary(embedding: nn.Embedding, _: np.ndarray):
+        cut.append(embedding.weight.device.type)
+        return nullcontext()
+
+    monkeypatch.setattr("src.training.member.cut_vocabulary", cut_vocabulary)
+    monkeypatch.setattr("src.training.member.train", lambda *_, **__: None)
+    fit(model, tokenizer, member, frame, frame, Objective(), swap=0.0, seed=0,
+        checkpoint=None, title="")  # fmt: skip
+    assert cut == ["meta"]

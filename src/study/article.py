@@ -1,4 +1,4 @@
-"""The published table, rerun on three splits: how much of a score was seen before?
+"""The published table, rerun on three splits.
 
 The article fine-tunes RoBERTa-wwm-large as Sentence-BERT (mean pooling, (u, v, |u−v|), softmax) and
 as a cross-encoder, and reports 95.7 % and 95.3 % on a validation file that was drawn after
@@ -9,8 +9,11 @@ transitive augmentation. Here both, without and with FGM, are trained and scored
 2. the same files' pairs, divided anew by connected components: as many pairs, none of them known;
 3. the official files, train → dev.
 
-Two is made of the same augmented pairs as one, so the gap between them is what the leak was worth;
-three shows what is left on data that nobody augmented.
+Two is made of the same augmented pairs as one, so the gap between them is what the leak is worth to
+a network of this size of training part; three shows what is left on data that nobody augmented.
+Both architectures at full size take hours on a CPU, so that nearly all training pairs of one share
+a question with an evaluated pair, where of the whole file 32 % do. How many of the 95.7 points were
+leakage is therefore asked at full size, of one architecture: study `leak`.
 """
 
 from dataclasses import replace
@@ -43,6 +46,12 @@ def design(place: Workplace) -> Design:
         arms.append(member_arm(name, plain, REFERENCE))
         attacked = plain.model_copy(update={"training": fgm})
         arms.append(member_arm(f"{name} + FGM", attacked, REFERENCE))
+    columns, notes = three_splits(place)
+    return Design(arms, columns, notes)
+
+
+def three_splits(place: Workplace) -> tuple[list[Column], list[str]]:
+    """The splits for which there are files, and what had to be left out."""
     columns, notes = [], []
     files = [place.beside_data(FOLDER, name) for name in (TRAIN, DEV)]
     if all(files):
@@ -59,7 +68,7 @@ def design(place: Workplace) -> Design:
     else:
         columns.append(official_column(place))
         notes.append("There is no dev file: a fold of the training file stands in for it.")
-    return Design(arms, columns, notes)
+    return columns, notes
 
 
 def _as_published(place: Workplace, train, dev, seed: int) -> Parts:
@@ -99,7 +108,7 @@ def keep_leak(train: pd.DataFrame, dev: pd.DataFrame, budget: Budget, seed: int)
 
 
 def _redivided(place: Workplace, train, dev, seed: int) -> Parts:
-    return redivide(_read(train), _read(dev), in_proportion(place.budget), seed)
+    return redivide(_read(train), _read(dev), place.budget, seed)
 
 
 def redivide(train: pd.DataFrame, dev: pd.DataFrame, budget: Budget, seed: int) -> Parts:
@@ -127,12 +136,13 @@ def _read(path) -> pd.DataFrame:
 
 STUDY = Study(
     title="The article's table on three splits",
-    full=Budget(pairs=1500, evaluation=250, epochs=2),
+    full=Budget(pairs=1200, evaluation=800, epochs=3),
     design=design,
     code=["article.py"],
     caption=(
         "The article reports 95.7 % (SBERT) and 95.3 % (BERT) on its own split, with "
-        "RoBERTa-wwm-large and all pairs. Here every training pair that shares a question with an "
-        "evaluated one is kept, so that the sample leaks as the whole does. dev is used whole."
+        "RoBERTa-wwm-large and all pairs. Of its own split every training pair that shares a "
+        "question with an evaluated one is kept, and as many are evaluated as that allows. dev is "
+        "used whole."
     ),
 )

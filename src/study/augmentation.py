@@ -14,8 +14,10 @@ import numpy as np
 import pandas as pd
 
 from ..config import AugmentConfig, MemberConfig
-from ..data.pairs import csv_text, read_pairs, write_pairs
+from ..data.graph import new_question_rows
+from ..data.pairs import csv_text, read_pairs
 from ..data.training_part import training_part
+from ..files import read_json, write_json
 from ..step import Step
 from .bench.arm import Arm, Design, Outcome, Study, Trial, Workplace
 from .bench.budget import Budget
@@ -24,6 +26,7 @@ from .bench.parts import sample_groups
 from .bench.standard import HEAD, base_member, official_column
 
 UNCERTAIN = (0.2, 0.8)  # probabilities between which a pair is uncertain
+UNCERTAIN_ROWS = "uncertain.json"
 CANDIDATES = 3  # external pairs asked about for each training pair
 
 
@@ -31,10 +34,12 @@ CANDIDATES = 3  # external pairs asked about for each training pair
 class Recipe:
     """What is added to the training part. Ratios are relative to its pairs.
 
-    `external` adds as many pairs as the training part has, drawn from all that pass the leak
-    screen or from the uncertain ones among them.
+    `external` adds as many pairs as the training part has, drawn from all that share no question
+    with validation and evaluation, or from the uncertain ones among them (all of these, where
+    they are fewer). `again` adds the training pairs themselves: what more updates are worth.
     """
 
+    again: int = 0
     swap: float = 0.0
     closure: float = 0.0
     entity: float = 0.0
@@ -44,6 +49,7 @@ class Recipe:
 TOGETHER = {"closure": 0.5, "entity": 0.5, "external": "uncertain"}
 SIAMESE = {
     "siamese": Recipe(),
+    "siamese + its own pairs again": Recipe(again=1),
     "siamese + closure 0.5": Recipe(closure=0.5),
     "siamese + closure 1": Recipe(closure=1.0),
     "siamese + entities 0.5": Recipe(entity=0.5),
@@ -54,6 +60,7 @@ SIAMESE = {
 # Only a cross-encoder sees the order of a pair.
 CROSS = {
     "cross": Recipe(),
+    "cross + swap + its own pairs again": Recipe(swap=0.5, again=1),
     "cross + swap": Recipe(swap=0.5),
     "cross + swap + all of these": Recipe(swap=0.5, **TOGETHER),
 }
@@ -103,7 +110,7 @@ def _arm(
 
 def augmented(trial: Trial, recipe: Recipe, external: pd.DataFrame | None) -> pd.DataFrame:
     """The trial's training part with what the recipe adds to it."""
-    training = trial.parts.training
+    training = pd.concat([trial.parts.training] * (1 + recipe.again), ignore_index=True)
     return training_part(
         training,
         np.ones(len(training), np.int64),  # no row of it is held out
@@ -119,9 +126,10 @@ def _external(
 ) -> pd.DataFrame:
     """As many external pairs as the trial's training part has."""
     pairs = len(trial.parts.training)
-    candidates = sample_groups(
-        read_pairs(source, labelled=True).frame, CANDIDATES * pairs, trial.seed
-    )
+    held_out = pd.concat([trial.parts.validation, trial.parts.evaluation])
+    external = read_pairs(source, labelled=True).frame
+    external = external[new_question_rows(held_out, external)].reset_index(drop=True)
+    candidates = sample_groups(external, CANDIDATES * pairs, trial.seed)
     if which == "uncertain":
         candidates = _uncertain(place, trial, judge, candidates)
     return sample_groups(candidates, pairs, trial.seed)
@@ -134,7 +142,7 @@ def _uncertain(
 
     def make(folder: Path) -> None:
         logits = train_member(trial, judge).predict(candidates)
-        write_pairs(candidates[is_uncertain(logits)], folder / "uncertain.csv")
+        write_json(folder / UNCERTAIN_ROWS, np.flatnonzero(is_uncertain(logits)).tolist())
 
     step = Step(
         f"external pairs that are uncertain, seed {trial.seed}",
@@ -151,7 +159,7 @@ def _uncertain(
         make,
     )
     step.run()
-    return read_pairs(step.folder / "uncertain.csv", labelled=True).frame
+    return candidates.iloc[read_json(step.folder / UNCERTAIN_ROWS)].reset_index(drop=True)
 
 
 def _text(frame: pd.DataFrame) -> str:
@@ -170,7 +178,8 @@ STUDY = Study(
     design=design,
     code=["augmentation.py"],
     caption=(
-        "Ratios are relative to the training pairs; external pairs are as many as these. Swap "
-        "exists for the cross-encoder only: a siamese network does not see the order."
+        "Ratios are relative to the training pairs; external pairs are at most as many as these. "
+        "More pairs are more updates, too: 'its own pairs again' has as many without any new pair. "
+        "Swap exists for the cross-encoder only: a siamese network does not see the order."
     ),
 )

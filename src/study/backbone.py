@@ -169,7 +169,6 @@ def _arm(place: Workplace, family: str, state: str, architecture: str, folder: P
         {"member": member.model_dump(mode="json")},
         make,
         f"{architecture}, BERT, pre-trained",
-        [folder / name for name in ("model.safetensors", "config.json", "tokenizer.json")],
     )
 
 

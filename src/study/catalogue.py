@@ -7,6 +7,7 @@ from .bench.arm import Study
 
 STUDIES = {
     "article": "the published table, on its own split, on a clean one, and on dev",
+    "leak": "all pairs of the article's split against a clean one: what the leak is worth",
     "pooling": "pooling × pair features of Sentence-BERT's ablation",
     "objective": "softmax, cosine with MSE, triplets, a contrastive term",
     "encoder": "from averaged word2vec to a fine-tuned Transformer",

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from accelerate import PartialState
 from transformers import PreTrainedTokenizerBase
 
 from ..config import MemberConfig
@@ -64,7 +65,8 @@ def _without_head(objective: Callable) -> Callable[..., Fitted]:
 def untuned(trial: Trial, member: MemberConfig, **_: Any) -> Fitted:
     """The pre-trained encoder as it is."""
     model, tokenizer = build_cosine(member, trial.pretrained, trial.seed)
-    return Fitted(model, tokenizer, member, trial.parts.training, [], seconds=0.0)
+    model.to(PartialState().device)
+    return Fitted(model, tokenizer, member, trial.parts.training.iloc[:0], [], seconds=0.0)
 
 
 def _arm(

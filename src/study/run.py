@@ -59,7 +59,10 @@ def _report(name: str, study: Study, place: Workplace, quick: bool) -> Report:
         *_failures(rows),
         "Accuracy: mean over seeds, interval by bootstrap over connected components of questions; "
         "difference to the row marked 'reference' on the same pairs; p by permutation over "
-        "components, q adjusted for the number of comparisons (Benjamini-Hochberg).",
+        "components, q adjusted for the number of comparisons (Benjamini-Hochberg). Intervals and "
+        "tests are about other questions put to these trained networks; what another training "
+        "would have given shows in '± seeds', the standard deviation over seeds. Seconds: of the "
+        "processor, all threads together, on a CPU; by the clock on a GPU.",
     ]
     details = {
         "study": name,
@@ -74,7 +77,8 @@ def _report(name: str, study: Study, place: Workplace, quick: bool) -> Report:
 
 def _failures(rows: list[Row]) -> list[str]:
     """A line about arms whose training failed in some seed, if there are any."""
-    shares = {row.arm: row.facts["failed"] for row in rows if row.facts["failed"]}
+    shares = {f"{row.arm} in '{row.column}'": row.facts["failed"] for row in rows
+              if row.facts["failed"]}  # fmt: skip
     named = ", ".join(f"{arm} ({share:.0%} of the seeds)" for arm, share in shares.items())
     return [f"Training collapsed, scored all the same: {named}."] if shares else []
 

@@ -46,6 +46,7 @@ def fit(
     """
     pairs, valid_pairs = (read_for(member, frame, tokenizer) for frame in (training, valid))
     occurring = occurring_ids(tokenizer, pairs.vocabulary, valid_pairs.vocabulary)
+    model.to(PartialState().device)  # before the table is cut: the cut lives where the table is
     with cut_vocabulary(model.encoder.word_embeddings, occurring):
         return train(
             model,

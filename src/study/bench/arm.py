@@ -47,7 +47,8 @@ class Arm:
 
     Attributes:
         name: as in the table.
-        settings: JSON-able; all that the result depends on besides parts, seed and code.
+        settings: JSON-able; all that the result depends on besides parts, seed and code. Under
+            "member" a MemberConfig, whose encoder is read.
         make: trains and scores.
         reference: name of the arm that this one is compared with.
         inputs: files that `make` reads besides the parts.

@@ -1,7 +1,6 @@
 """Train a network for a trial, and ask the trained one."""
 
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ from ...training.loop import TrainingFailed, autocast, log_loss
 from ...training.member import fit, predict
 from ...training.objective import Objective
 from .arm import Outcome, Trial
+from .clock import now
 
 SWAP = 0.5  # chance that a cross-encoder reads a pair reversed; a siamese network cannot tell
 
@@ -39,13 +39,14 @@ class Fitted:
         return predict(self.model, self.tokenizer, self.member, frame)
 
     def timed(self, frame: pd.DataFrame) -> tuple[np.ndarray, float]:
-        """The logits of `predict`, and how many distinct questions a second were encoded."""
+        """The logits of `predict`, and how many distinct questions a second were encoded and
+        scored (see `clock`)."""
         pairs = read_for(self.member, frame, self.tokenizer)
         device = next(self.model.parameters()).device
-        started = time.perf_counter()
+        started = now()
         with autocast(device, self.member.training.precision):
             logits = self.model.predict(pairs)
-        return logits, len(pairs.questions) / (time.perf_counter() - started)
+        return logits, len(pairs.questions) / (now() - started)
 
     def vectors(self, questions: Sequence[str]) -> np.ndarray:
         """A bi-encoder's vectors of length 1, float32[n, H]."""
@@ -62,7 +63,9 @@ class Fitted:
     def cosines(self, frame: pd.DataFrame) -> np.ndarray:
         """Cosine similarity float64[P] of a bi-encoder's two question vectors."""
         left, right = (self.vectors(frame[name].tolist()) for name in ("query1", "query2"))
-        return np.einsum("ph,ph->p", left, right).astype(np.float64)
+        cosines = np.einsum("ph,ph->p", left, right).astype(np.float64)
+        # Of a training that failed the weights may be NaN; its answers are scored all the same.
+        return np.nan_to_num(cosines, nan=0.0)
 
     @property
     def parameters(self) -> int:
@@ -71,7 +74,7 @@ class Fitted:
 
     @property
     def trained_parameters(self) -> int:
-        """Those of them that training may change."""
+        """Those of them that training may change; of word vectors it changes those that occur."""
         return sum(p.numel() for p in self.model.parameters() if p.requires_grad)
 
     def outcome(self, scores: dict[str, np.ndarray], **facts: float) -> Outcome:
@@ -110,7 +113,7 @@ def train_member(
     training = trial.parts.training if training is None else training
     model, tokenizer = build(member, trial.pretrained, trial.seed)
     plain = Objective(member.training.label_smoothing, member.contrastive)
-    started = time.perf_counter()
+    started = now()
     try:
         progress = fit(
             model,
@@ -129,8 +132,7 @@ def train_member(
     except TrainingFailed as error:
         print(f"  ! {error}", file=sys.stderr, flush=True)
         history, failed = [], True
-    seconds = time.perf_counter() - started
-    return Fitted(model, tokenizer, member, training, history, seconds, failed)
+    return Fitted(model, tokenizer, member, training, history, now() - started, failed)
 
 
 def tuned_margin(fitted_on: tuple[np.ndarray, np.ndarray], scores: np.ndarray) -> np.ndarray:

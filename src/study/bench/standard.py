@@ -10,6 +10,7 @@ from .budget import Budget
 from .fitted import train_member
 from .parts import Parts, hold_out
 
+COLD = 2
 HEAD = "head"  # the score of a pair by the network's own head
 
 
@@ -59,6 +60,9 @@ def base_member(config: Config, architecture: str, budget: Budget) -> MemberConf
         update={
             "epochs": budget.epochs or model.training.epochs,
             "adversarial": AdversarialConfig(),
+            # Where the profile's member begins with another's weights, this one begins with the
+            # pre-trained ones and has farther to go.
+            "encoder_lr": model.training.encoder_lr * (COLD if model.start else 1),
         }
     )
     return MemberConfig(

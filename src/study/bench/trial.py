@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 
 from ...data.graph import audit
-from ...files import atomic_path, read_json, write_json
+from ...files import atomic_path, files_in, read_json, write_json
 from ...step import Step
 from .arm import Arm, Column, Study, Trial
 from .parts import Parts, part_files
 
-_CODE = ("models", "training", "data", "search/encode.py", "study/bench")
+_CODE = (
+    "models", "training", "data", "search/encode.py", "search/duplicates.py", "report/checks.py",
+    "report/metrics.py", "study/bench",
+)  # fmt: skip
 _LIBRARIES = ("torch", "transformers", "tokenizers")
 _RECORD = "trial.json"
 
@@ -76,7 +79,7 @@ def trial_step(
         title,
         folder,
         {"arm": dict(arm.settings), "seed": seed, "versions": versions},
-        [*files.values(), *arm.inputs],
+        [*files.values(), *arm.inputs, *files_in(arm.settings["member"]["encoder"])],
         [*_CODE, *(f"study/{name}" for name in study.code)],
         make,
     )

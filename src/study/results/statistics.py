@@ -60,7 +60,11 @@ def score(labels: NDArray, scores: NDArray, groups: NDArray) -> Score:
 def difference(
     labels: NDArray, scores: NDArray, reference: NDArray, groups: NDArray
 ) -> Difference:
-    """Compare the scores of two arms, float[seeds, P] each, on the same rows."""
+    """Compare the scores of two arms, float[seeds, P] each, on the same rows.
+
+    The networks are taken as given: of two recipes that are equally good, one may have had the
+    luckier seeds, and with three seeds no test could tell.
+    """
     gain = hits(labels, scores) - hits(labels, reference)
     low, high = component_interval(gain, groups)
     decided = [(values.mean(axis=0) > 0).astype(int) for values in (scores, reference)]
@@ -106,7 +110,7 @@ def apart(
     """Mean of values on one set of rows minus that on another: (difference, low, high), 95 %.
 
     Args:
-        a, b: values float[P] and components int[P] of two evaluation parts without a common row.
+        a, b: values float[P] and components int[P] of two evaluation parts, taken as independent.
     """
     means_a, means_b = component_means(*a, seed=0), component_means(*b, seed=1)
     low, high = np.quantile(means_a - means_b, [0.025, 0.975])
