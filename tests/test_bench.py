@@ -3,6 +3,7 @@
 import io
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,14 +14,20 @@ from rich.console import Console
 from torch import nn
 
 from src.__main__ import main
-from src.bench.accuracy import without_shortcuts
+from src.bench.accuracy import split, without_shortcuts
 from src.bench.compare import window
+from src.bench.growth import FACTORS, longer, uncut
 from src.bench.hardware import flop_per_token, product_peak
+from src.bench.measure import QUICK, measure
+from src.bench.memory import peak_gb
 from src.bench.own import Own
 from src.bench.rival import RivalCross, RivalSiamese
 from src.bench.table import tables
 from src.bench.turns import Spread, alternate, counted_tokens, update_times
+from src.config import load_config
+from src.data.graph import wording
 from src.data.pairs import read_pairs
+from src.errors import UserError
 from src.models.dropout import Dropout
 
 
@@ -88,6 +95,50 @@ def test_without_shortcuts_the_answers_are_the_same(frame: pd.DataFrame, pretrai
     np.testing.assert_allclose(own.model.predict(pairs), packed, atol=1e-5)
 
 
+def test_the_epoch_is_chosen_on_other_questions(frame: pd.DataFrame) -> None:
+    parts = split(frame)
+    assert sum(map(len, parts)) == len(frame) and 100 < len(parts[1]) < len(parts[0])
+    training, valid = ({wording(q) for q in [*p["query1"], *p["query2"]]} for p in parts)
+    assert not training & valid
+
+
+def test_nothing_is_cut_where_cost_grows_with_length(frame: pd.DataFrame, pretrained: Path) -> None:
+    """The kept pairs read factor times as many tokens, the two special ones aside."""
+    own = Own.load("siamese", "tiny", frame, pretrained)
+    short = uncut(frame, own.tokenizer, own.member.max_length)
+    assert 0 < len(short) < len(frame)
+    once = own.predict(short, "fp32").tokens
+    questions = len({*short["query1"], *short["query2"]})
+    for factor in FACTORS:
+        tokens = own.predict(longer(short, factor), "fp32").tokens
+        assert tokens - 2 * questions == pytest.approx(factor * (once - 2 * questions), rel=0.1)
+    with pytest.raises(UserError, match="fits into 8 tokens"):
+        uncut(frame, own.tokenizer, 8)
+
+
+def test_memory_is_that_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert peak_gb() > 0.1  # Python, torch and the tests
+    gpu = SimpleNamespace(device=torch.device("cuda"))
+    monkeypatch.setattr("src.bench.memory.PartialState", lambda: gpu)
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda: 3_000_000)
+    assert peak_gb() == 0.003
+
+
+def test_a_part_that_fails_leaves_what_was_measured(
+    pretrained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr("src.bench.measure.compare", lambda *_, **__: {"measured": 1})
+    monkeypatch.setattr("src.bench.measure.step_parts", fails)
+    places = [f"paths.pretrained={pretrained}", f"paths.submissions={tmp_path}"]
+    with pytest.raises(RuntimeError):
+        measure(load_config("tiny", places), QUICK)
+    written = json.loads((tmp_path / "bench" / "bench.json").read_text("utf-8"))
+    assert written["speed"] == {"measured": 1} and "step" not in written
+
+
 @pytest.mark.parametrize("architecture", ["siamese", "cross"])
 def test_both_libraries_do_the_same_work(
     architecture: str, frame: pd.DataFrame, pretrained: Path
@@ -140,6 +191,8 @@ def test_command_prints_json_and_writes_the_results(pretrained: Path, tmp_path: 
     assert [row["factor"] for row in results["growth"]["pairs"]] == [1, 2, 4]
     for values in results["accuracy"]["accuracy"].values():
         assert len(values) == 3 and all(0 < value < 1 for value in values)
+    tokens = [row["tokens"] for row in results["growth"]["length"]]
+    assert tokens[0] < tokens[1] < tokens[2] <= 64
     pairs = [row["pairs"] for row in results["growth"]["pairs"]]
     assert pairs == [pairs[0], 2 * pairs[0], 4 * pairs[0]]
     assert all(seconds >= 0 for seconds in results["stages_s"].values())

@@ -12,13 +12,15 @@ from transformers import AutoModel
 
 from src.config import MemberConfig, PretrainConfig, TrainingConfig, load_config
 from src.data.entities import words
-from src.data.pairs import read_pairs
+from src.data.pairs import read_pairs, write_pairs
+from src.errors import UserError
+from src.files import sha256
 from src.models.encoder import find_source, load_encoder
 from src.pipeline import Pipeline
 from src.pretraining.checkpoint import head_warning, load
 from src.pretraining.loop import length_batches
 from src.pretraining.questions import collect
-from src.pretraining.stage import pretrain_encoders, pretraining_step
+from src.pretraining.stage import folder_name, pretrain_encoders, pretraining_step
 from src.pretraining.tasks import (
     IGNORED,
     MaskedWords,
@@ -185,11 +187,17 @@ def test_the_pretrain_command_makes_an_encoder_for_members(
     sample: Path, pretrained: Path, tmp_path: Path, capsys: pytest.CaptureFixture
 ):
     """It says how to use the directory, reads no question of dev, and the loader takes it."""
-    cut_sample(sample, tmp_path / "data", train=60, other=20)
+    data = cut_sample(sample, tmp_path / "data", train=60, other=20)
+    known = read_pairs(data / "train.csv", labelled=True).frame.at[0, "query1"]
+    dev = read_pairs(data / "dev.csv", labelled=True).frame
+    dev.at[0, "query1"] = known
+    write_pairs(dev, data / "dev.csv")
     overrides = [*settings(tmp_path, pretrained), "pretrain.epochs=1", "pretrain.precision=fp32"]
     pipeline = Pipeline(load_config("tiny", overrides))
     (folder,) = pretrain_encoders(pipeline)
-    assert f"members.siamese-fgm.encoder={folder}" in capsys.readouterr().out
+    assert folder == pipeline.layout.work / "pretrain" / "tiny"
+    said = capsys.readouterr().out
+    assert f"members.siamese-fgm.encoder={folder}" in said and "of all folds" in said
     encoder, tokenizer = load_encoder(str(folder), pretrained)
     assert tokenizer.mask_token_id is not None
     assert len(tokenizer) <= encoder.backbone.config.vocab_size
@@ -198,6 +206,50 @@ def test_the_pretrain_command_makes_an_encoder_for_members(
     moved = (encoder.word_embeddings.weight[:rows] != original.word_embeddings.weight[:rows]).any()
     assert moved
     tables = {role: pipeline.layout.table(role) for role in ("train", "test", "dev")}
-    read = collect([tables["train"], tables["test"]], [tables["dev"]])
+    unlabelled = [tables["train"], tables["test"]]
+    read = collect(unlabelled, [tables["dev"]])
+    assert known not in read and known in collect(unlabelled)
     record = json.loads((folder / "pretraining.json").read_text(encoding="utf-8"))
     assert record["questions"] == len(read) and "no masked-LM head" in record["warning"]
+
+    # Further pre-training of the result goes to a place of its own.
+    before = sha256(folder / "model.safetensors")
+    overrides += [f"members.{name}.encoder={folder}" for name in ("siamese-fgm", "cross-pgd")]
+    (further,) = pretrain_encoders(Pipeline(load_config("tiny", overrides)))
+    assert sha256(folder / "model.safetensors") == before
+    assert further != folder and (further / "model.safetensors").is_file()
+
+
+def test_an_encoder_is_not_pretrained_into_itself(folders: dict[str, Path], tmp_path: Path):
+    source = folders["BERT"]
+    before = sha256(source / "model.safetensors")
+    link = tmp_path / "link"
+    link.symlink_to(source)
+    for name in (str(source), str(link)):
+        with pytest.raises(UserError, match="into itself.*paths.work"):
+            pretraining_step("BERT", name, QUESTIONS, PretrainConfig(), source).run()
+    assert sha256(source / "model.safetensors") == before
+
+
+def test_every_encoder_has_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for parent in ("a", "b"):
+        (tmp_path / parent / "bert").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    encoders = ["bert", "hfl/bert", "other/bert", "a/bert", "b/bert"]
+    names = [folder_name(encoder) for encoder in encoders]
+    assert len(set(names)) == len(encoders) and not any("/" in name for name in names)
+    assert names[0] == "bert"
+    assert folder_name(str(tmp_path / "a" / "bert")) == names[3]
+
+
+def test_the_seed_governs_what_the_checkpoint_lacks(pretrained: Path, tmp_path: Path):
+    """The tiny encoder has neither a head nor a mask token."""
+    source = find_source("tiny", pretrained)
+    hashes = []
+    for number, seed in enumerate((1, 1, 2)):
+        torch.manual_seed(100 + number)
+        plan = PretrainConfig(epochs=1, seed=seed, precision="fp32", learning_rate=1e-9)
+        step = pretraining_step("tiny", source, QUESTIONS, plan, tmp_path / str(number))
+        step.run()
+        hashes.append(sha256(step.folder / "model.safetensors"))
+    assert hashes[0] == hashes[1] != hashes[2]

@@ -1,7 +1,10 @@
 """Search on a tiny trained model: vectors, index, nearest, mining, clusters, FAQs, commands."""
 
+import ast
 import subprocess
 import sys
+from contextlib import nullcontext
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -128,6 +131,23 @@ def test_scores_are_the_members_own(matcher: Matcher, pairs):
     assert len(matcher.score([])) == 0
 
 
+@pytest.mark.parametrize("asked", [None, "fp32"])
+def test_each_model_computes_in_its_members_precision(matcher: Matcher, monkeypatch, asked):
+    monkeypatch.setattr(
+        "src.search.matcher.autocast",
+        lambda device, precision: seen.append(precision) or nullcontext(),
+    )
+    seen: list[str] = []
+    other = Matcher.of(matcher.config, asked)
+    cross = other.cross_piece
+    trained = cross.member.training.model_copy(update={"precision": "bf16"})
+    member = cross.member.model_copy(update={"training": trained})
+    other.cross_piece = replace(cross, member=member)
+    for answer in (other.score, other.rerank):
+        answer([("感冒吗", "肺炎吗")])
+    assert seen == ["fp32", asked or "bf16"]
+
+
 def test_the_fold_with_the_lowest_loss_answers(matcher: Matcher):
     from src.files import read_json
 
@@ -167,6 +187,21 @@ def test_an_index_follows_its_model(corpus: Path):
     assert make(1, 1.0).is_new and not make(1, 9.0).is_new
     other = make(2, 2.0)
     assert other.is_new and (other.vectors == 2.0).all()
+
+
+def test_index_and_threshold_follow_the_untuned_weights(
+    matcher: Matcher, corpus: Path, monkeypatch
+):
+    """The mean with another untuned encoder is another model, although the tuned file is not."""
+    assert 0 < threshold(matcher) <= 1 and open_index(corpus, matcher).is_new
+    monkeypatch.setattr(
+        "src.search.matcher.average", lambda untuned, tuned: average(untuned, tuned, 0.25)
+    )
+    other = Matcher.of(matcher.config)
+    assert other.piece == matcher.piece
+    assert open_index(corpus, other).is_new and not open_index(corpus, other).is_new
+    monkeypatch.setattr("src.search.threshold.best_threshold", lambda *_: (0.125, 1.0))
+    assert threshold(other) == 0.125
 
 
 def test_a_killed_index_is_made_again(corpus: Path):
@@ -311,6 +346,26 @@ def test_retrieval_by_hand():
     assert found.mrr == pytest.approx((1 + 1 / 2) / 2)
 
 
+def test_ties_do_not_count_as_found():
+    """Four equal vectors: the duplicate is no nearer than the two others."""
+    vectors = np.tile(unit(1, 8), (4, 1))
+    assert retrieval(vectors, np.array([7, 7, 3, 4])).ranks.tolist() == [3, 3]
+    assert retrieval(vectors, np.array([7, 7, 7, 4])).ranks.tolist() == [2, 2, 2]
+    assert retrieval(vectors, np.array([7, 7, 7, 7])).recall_at_1 == 1
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_vectors_that_are_no_numbers_find_nothing(value: float):
+    """0 and 1 are duplicates, and so are 2 and 3; 1 is broken."""
+    vectors = np.eye(4, dtype=np.float32)
+    vectors[3] = vectors[2]
+    vectors[1] = value
+    assert retrieval(vectors, np.array([7, 7, 5, 5])).ranks.tolist() == [3, 3, 1, 1]
+    broken = retrieval(np.full((4, 4), value, np.float32), np.array([7, 7, 5, 5]))
+    assert broken.ranks.tolist() == [3, 3, 3, 3]
+
+
 def test_the_threshold_has_the_highest_f1():
     vectors, groups = unit(40, 3), np.random.default_rng(0).integers(0, 6, 40)
     vectors = vectors + 1.5 * unit(6, 3, seed=9)[groups]
@@ -436,7 +491,25 @@ def test_nothing_heavy_is_imported_at_start():
     assert done.stdout.strip() == "[]"
 
 
+def imported(path: Path) -> set[str]:
+    """Full names of the modules, and of what is taken from them, that a file of src/ imports."""
+    package = path.relative_to(ROOT).parent.parts
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else ()
+            module = ".".join([*above, *filter(None, [node.module])])
+            names |= {f"{module}.{alias.name}" for alias in node.names}
+    return names
+
+
 def test_nothing_below_knows_search():
-    for path in (ROOT / "src").rglob("*.py"):
-        if path.parent.name != "search" and path.name != "__main__.py":
-            assert "search import" not in path.read_text("utf-8"), path
+    sources = ROOT / "src"
+    knowing = {
+        path.relative_to(sources).parts[0]
+        for path in sources.rglob("*.py")
+        if any(f"{name}.".startswith("src.search.") for name in imported(path))
+    }
+    assert knowing == {"__main__.py", "search", "study"}

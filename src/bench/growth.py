@@ -4,25 +4,38 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from transformers import PreTrainedTokenizerBase
 
+from ..errors import UserError
 from .compare import Act, window
-from .turns import Spread, Work, alternate
+from .own import Own
+from .rival import Rival
+from .turns import OURS, THEIRS, Spread, Work, alternate
 
 FACTORS = (1, 2, 4)
 
 
 def growth(
-    acts: Mapping[str, Act], frame: pd.DataFrame, pairs: int, precision: str, rounds: int
+    own: Own, rival: Rival, frame: pd.DataFrame, pairs: int, precision: str, rounds: int
 ) -> dict[str, list[dict[str, Any]]]:
-    """Seconds of an epoch of each library (`acts`) at 1, 2 and 4 times the pairs or the length.
+    """Seconds of an epoch of each library at 1, 2 and 4 times the pairs or the length.
+
+    Only pairs of which nothing is cut at any factor are taken for the length.
 
     Returns:
-        By "pairs" and "length", one row a factor: factor, pairs, and the libraries' `seconds`.
+        By "pairs" and "length", one row a factor: factor, pairs, mean `tokens` of a question
+        (of round 0), and the libraries' `seconds`.
+
+    Raises:
+        UserError: all questions are too long for that.
     """
+    acts = {OURS: own.train, THEIRS: rival.train}
+    short = uncut(frame, own.tokenizer, own.member.max_length)
     kinds: dict[str, Callable[[int, int], pd.DataFrame]] = {
         "pairs": lambda factor, number: window(frame, factor * pairs, number),
-        "length": lambda factor, number: _longer(window(frame, pairs, number), factor),
+        "length": lambda factor, number: longer(window(short, pairs, number), factor),
     }
     found: dict[str, list[dict[str, Any]]] = {}
     for kind, rows in kinds.items():
@@ -32,11 +45,39 @@ def growth(
             for library, act in acts.items()
         }
         works = alternate(turns, rounds, f"growth with {kind}")
-        found[kind] = [_row(factor, works, acts) for factor in FACTORS]
+        found[kind] = [
+            {"factor": factor, "tokens": float(_lengths(rows(factor, 0), own.tokenizer).mean())}
+            | _work(factor, works, acts)
+            for factor in FACTORS
+        ]
     return found
 
 
-def _row(
+def uncut(
+    frame: pd.DataFrame, tokenizer: PreTrainedTokenizerBase, max_length: int
+) -> pd.DataFrame:
+    """The pairs whose questions fit into `max_length` tokens at the largest factor, too."""
+    fits = (_lengths(longer(frame, FACTORS[-1]), tokenizer) <= max_length).all(axis=0)
+    if not fits.any():
+        raise UserError(
+            f"No pair has questions so short that {FACTORS[-1]} times their length fits into "
+            f"{max_length} tokens: how cost grows with length cannot be measured. Add such pairs."
+        )
+    return frame[fits].reset_index(drop=True)
+
+
+def longer(rows: pd.DataFrame, factor: int) -> pd.DataFrame:
+    """Every question said `factor` times in a row; who shared a question still shares it."""
+    return rows.assign(**{name: rows[name] * factor for name in ("query1", "query2")})
+
+
+def _lengths(rows: pd.DataFrame, tokenizer: PreTrainedTokenizerBase) -> np.ndarray:
+    """Tokens int64[2, P] of both questions, special ones included, nothing cut."""
+    columns = [tokenizer(rows[name].tolist(), verbose=False) for name in ("query1", "query2")]
+    return np.array([[len(ids) for ids in column["input_ids"]] for column in columns])
+
+
+def _work(
     factor: int, works: Mapping[str, Sequence[Work]], libraries: Iterable[str]
 ) -> dict[str, Any]:
     seconds, pairs = {}, 0
@@ -44,7 +85,7 @@ def _row(
         done = works[_name(factor, library)]
         pairs = done[0].pairs
         seconds[library] = asdict(Spread.of([work.seconds for work in done]))
-    return {"factor": factor, "pairs": pairs, "seconds": seconds}
+    return {"pairs": pairs, "seconds": seconds}
 
 
 def _name(factor: int, library: str) -> str:
@@ -55,8 +96,3 @@ def _turn(
     act: Act, rows: Callable[[int, int], pd.DataFrame], factor: int, precision: str
 ) -> Callable[[int], Work]:
     return lambda number: act(rows(factor, number), precision)
-
-
-def _longer(rows: pd.DataFrame, factor: int) -> pd.DataFrame:
-    """Every question said `factor` times in a row; who shared a question still shares it."""
-    return rows.assign(**{name: rows[name] * factor for name in ("query1", "query2")})

@@ -29,7 +29,7 @@ from .own import Own
 from .parts import attack_costs, step_parts
 from .pipeline import stage_times, start_up
 from .rival import RivalSiamese
-from .turns import OURS, THEIRS, Spread, alternate
+from .turns import Spread, alternate
 
 ARCHITECTURES = ("siamese", "cross")
 _LIBRARIES = ("torch", "transformers", "sentence-transformers")
@@ -85,6 +85,9 @@ QUICK = Scale(
 def measure(config: Config, scale: Scale) -> dict[str, Any]:
     """Measure, write `bench.json` and `bench.svg` under submissions/bench/, return the numbers.
 
+    `bench.json` is written after every part, so that one that fails loses nothing but itself and
+    what comes after it.
+
     The pairs are those of the configuration's data directory, else the sample.
 
     Raises:
@@ -110,7 +113,6 @@ def measure(config: Config, scale: Scale) -> dict[str, Any]:
         "rounds": scale.rounds,
         "peak_flops": {kind: asdict(Spread.of(values)) for kind, values in peaks.items()},
     }
-    siamese = RivalSiamese(directory)
     parts = {
         "speed": partial(
             compare, own, directory, frame,
@@ -127,7 +129,7 @@ def measure(config: Config, scale: Scale) -> dict[str, Any]:
             for name in ARCHITECTURES
         },
         "growth": partial(
-            growth, {OURS: own["siamese"].train, THEIRS: siamese.train}, frame,
+            growth, own["siamese"], RivalSiamese(directory), frame,
             scale.growth_pairs, fastest, max(2, scale.rounds // 2),
         ),
         "accuracy": lambda: _accuracy(scale, sources.dev, frame, pretrained),
@@ -136,11 +138,12 @@ def measure(config: Config, scale: Scale) -> dict[str, Any]:
         "stages_s": partial(stage_times, pretrained, list(scale.stages)),
         "large": lambda: _large(scale, frame, fastest, device),
     }  # fmt: skip
+    folder = config.paths.submissions / "bench"
     for name, part in parts.items():
         print(f"── {name}", file=sys.stderr, flush=True)
         results[name] = part()
+        write_json(folder / "bench.json", results)
     results["seconds"] = round(time.perf_counter() - began)
-    folder = config.paths.submissions / "bench"
     write_json(folder / "bench.json", results)
     draw(results, folder / "bench.svg")
     return results

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
+import torch
+from accelerate import PartialState
 
 from ..step import peak_memory_gb
 from .own import Own
@@ -15,7 +17,10 @@ def training_memory(
     architecture: str, encoder: str, frame: pd.DataFrame, pairs: int, precision: str,
     pretrained: Path,
 ) -> dict[str, float]:  # fmt: skip
-    """GB of resident memory at the highest, by library, all that Python needs included.
+    """GB (10⁹ bytes) at the highest, by library.
+
+    On a CUDA GPU that is what PyTorch has allocated there, otherwise the resident memory of the
+    process, all that Python needs included.
 
     Args:
         frame: all training pairs, of which the first `pairs` are trained on.
@@ -35,7 +40,7 @@ def _own(
     pretrained: Path,
 ) -> float:  # fmt: skip
     Own.load(architecture, encoder, frame, pretrained).train(frame[:pairs], precision)
-    return peak_memory_gb()
+    return peak_gb()
 
 
 def _rival(
@@ -45,4 +50,11 @@ def _rival(
     from .rival import load_rival
 
     load_rival(architecture, pretrained / encoder).train(frame[:pairs], precision)
+    return peak_gb()
+
+
+def peak_gb() -> float:
+    """Peak of this process so far, in GB, of the memory that training fills first."""
+    if PartialState().device.type == "cuda":
+        return torch.cuda.max_memory_allocated() / 1e9
     return peak_memory_gb()

@@ -74,7 +74,8 @@ def _ratios(results: Numbers) -> Table:
 
 
 def _memory(results: Numbers) -> Table:
-    table = _table("Peak memory of training, GB", "", OURS, THEIRS, "ratio")
+    where = "resident" if results["machine"]["gpu"] is None else "allocated on the GPU"
+    table = _table(f"Peak memory of training, {where}, GB", "", OURS, THEIRS, "ratio")
     for name, memory in results["memory_gb"].items():
         ours, theirs = memory[OURS], memory[THEIRS]
         table.add_row(name, f"{ours:.2f}", f"{theirs:.2f}", f"{ours / theirs:.2f}")
@@ -109,7 +110,7 @@ def _accuracy(results: Numbers) -> Table:
         table.add_row(name, ", ".join(f"{100 * value:.2f}" for value in values))
     low, high = (f"{100 * end:+.2f}" for end in found["interval"])
     table.add_row(
-        "difference of the means, points (95 %)",
+        "difference of the means, points (95 %: dev's components, these networks)",
         f"{100 * found['difference']:+.2f} ({low} to {high})",
     )
     return table
@@ -121,7 +122,8 @@ def _growth(results: Numbers) -> Table:
         table.add_section()
         for row in rows:
             seconds = (spread(row["seconds"][library]) for library in (OURS, THEIRS))
-            table.add_row(f"{row['factor']}× {kind}, {row['pairs']} pairs", *seconds)
+            work = f"{row['pairs']} pairs, {row['tokens']:.1f} tokens a question"
+            table.add_row(f"{row['factor']}× {kind}: {work}", *seconds)
     return table
 
 

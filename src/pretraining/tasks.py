@@ -32,7 +32,6 @@ from .words import spread_offsets, two_parts
 IGNORED = -100  # the label of a position that is not to be predicted
 MASKED_SHARE = 0.15  # of the words
 LONGEST_SPAN = 3  # tokens that XLNet predicts in a row; its 5 are for texts of 512
-ORIGINAL, SWITCHED = 0, 1  # sentence order, as AlbertForPreTraining counts it
 
 
 class Task(Protocol):

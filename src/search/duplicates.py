@@ -27,7 +27,8 @@ class Retrieval:
     """Every question with a labelled duplicate has looked for one among all others.
 
     Attributes:
-        ranks: int64[q], the place of the nearest duplicate, 1 is the best.
+        ranks: int64[q], the place of the nearest duplicate, 1 is the best. Whatever else is just
+            as near goes before it, so that vectors that are all the same find nothing.
         groups: int64[q], the group of the question that looked.
     """
 
@@ -46,16 +47,18 @@ class Retrieval:
 
 
 def retrieval(vectors: np.ndarray, groups: np.ndarray) -> Retrieval:
-    """Rank all questions by their cosine to each.
+    """Rank all questions by their cosine to each; one that is no number is the lowest.
 
     Args:
         vectors: float32[n, H] of length 1; groups: int[n], equal for duplicates.
     """
-    scores = vectors @ vectors.T
-    np.fill_diagonal(scores, -np.inf)
+    with np.errstate(invalid="ignore"):
+        scores = vectors @ vectors.T
+    scores[~np.isfinite(scores)] = -np.inf
     same = groups[:, None] == groups
+    others = ~same
     np.fill_diagonal(same, False)
     asking = np.flatnonzero(same.any(axis=1))
     best = np.where(same[asking], scores[asking], -np.inf).max(axis=1)
-    ranks = 1 + (scores[asking] > best[:, None]).sum(axis=1)
+    ranks = 1 + (others[asking] & (scores[asking] >= best[:, None])).sum(axis=1)
     return Retrieval(ranks, groups[asking])

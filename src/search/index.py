@@ -11,7 +11,7 @@ import faiss
 import numpy as np
 
 from ..errors import UserError
-from ..files import atomic_path, read_json, sha256, write_json
+from ..files import atomic_path, read_json, write_json
 from ..step import Step
 from .corpus import Corpus, read_questions
 from .matcher import Matcher
@@ -63,16 +63,11 @@ def open_index(path: Path, matcher: Matcher) -> Index:
     Raises:
         UserError: the corpus cannot be read, or its folder not be written.
     """
-    model = {
-        "weights": sha256(matcher.piece.weights),
-        "member": matcher.piece.member.model_dump(mode="json"),
-        "precision": matcher.precision,
-    }
     title = f"encode {path.name}"
     return build_index(
         path,
         matcher.encoder.hidden_size,
-        model,
+        matcher.identity,
         lambda questions, out: matcher.encode(questions, out, title),
     )
 

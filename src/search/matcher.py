@@ -1,8 +1,10 @@
 """The trained models as a library: encode, score pairs, search, rerank."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -41,13 +43,15 @@ class Matcher:
         piece: which member and fold answer, see `choose`.
         siamese: the network; tokenizer: its tokenizer.
         encoder: gives the vectors, see `averaging`.
-        precision: of all computation; by default what the member was trained with.
+        precision: of the vectors and the bi-encoder's answers. Where none is asked for, each of
+            the two models computes in what its own member was trained with.
     """
 
     def __init__(self, config: Config, layout: Layout, precision: str | None = None) -> None:
         self.config, self.layout = config, layout
         self.piece = choose(config, layout, "siamese")
-        self.precision = precision or self.piece.member.training.precision
+        self._asked_precision = precision
+        self.precision = self._precision_of(self.piece)
         pretrained = config.paths.pretrained
         self.siamese, self.tokenizer = load_piece(self.piece.folder, pretrained)[:2]
         untuned, _ = load_encoder(self.piece.member.encoder, pretrained)
@@ -78,6 +82,23 @@ class Matcher:
     def cross(self):
         """The cross-encoder and its tokenizer, loaded on first use."""
         return load_piece(self.cross_piece.folder, self.config.paths.pretrained)[:2]
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """What the vectors depend on besides the questions, JSON-able.
+
+        The encoder is identified by its weights as they are used, because both the tuned and the
+        untuned ones go into them.
+        """
+        digest = hashlib.sha256()
+        for name, values in sorted(self.encoder.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(values.cpu().contiguous().numpy().reshape(-1))
+        return {
+            "encoder": digest.hexdigest(),
+            "member": self.piece.member.model_dump(mode="json"),
+            "precision": self.precision,
+        }
 
     def encode(
         self, questions: Sequence[str], out: np.ndarray | None = None, progress: str = ""
@@ -112,7 +133,8 @@ class Matcher:
         return self._probabilities(self.siamese, self.tokenizer, self.piece, pairs)
 
     def rerank(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
-        """Probabilities float64[P] by the cross-encoder, which reads both orders of a pair."""
+        """Probabilities float64[P] by the cross-encoder, which reads both orders of a pair, in
+        the precision of its own member unless another was asked for."""
         return self._probabilities(*self.cross, self.cross_piece, pairs)
 
     def search(self, query: str, questions: Sequence[str], top: int = 5) -> list[Hit]:
@@ -124,10 +146,13 @@ class Matcher:
             for score, row in zip(scores[0], rows[0], strict=True)
         ]
 
+    def _precision_of(self, piece: Chosen) -> str:
+        return self._asked_precision or piece.member.training.precision
+
     def _probabilities(self, model, tokenizer, piece: Chosen, pairs) -> np.ndarray:
         if len(pairs) == 0:
             return np.zeros(0)
         frame = pd.DataFrame(list(pairs), columns=["query1", "query2"])
         device = model.encoder.word_embeddings.weight.device
-        with autocast(device, self.precision):
+        with autocast(device, self._precision_of(piece)):
             return expit(model.predict(read_for(piece.member, frame, tokenizer)))

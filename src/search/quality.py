@@ -26,6 +26,7 @@ def on_dev(matcher: Matcher) -> dict[str, Any]:
     """The untuned encoder, the tuned one, the mean that search and export use, and the head."""
     member, pretrained = matcher.piece.member, matcher.config.paths.pretrained
     untuned, tokenizer = load_encoder(member.encoder, pretrained)
+    untuned.to(matcher.encoder.word_embeddings.weight.device)
     dev = matcher.layout.table("dev")
     head = matcher.score(list(zip(dev["query1"], dev["query2"], strict=True)))
     return {
@@ -86,14 +87,10 @@ def _with(matcher: Matcher, encoder: Encoder, tokenizer: PreTrainedTokenizerBase
 
 def _cosine_quality(matcher: Matcher, encode: Encode) -> dict:
     """Thresholds are chosen on the chosen fold's own training rows, everything else is dev."""
-    train, dev = matcher.layout.table("train"), matcher.layout.table("dev")
-    own = train[matcher.layout.fold_numbers() == matcher.piece.fold]
+    own, dev = _own_rows(matcher), matcher.layout.table("dev")
     own_questions, own_groups = labelled_groups(own)
     own_vectors = encode(own_questions)
-    own_cosines = pair_cosines(own, own_questions, own_vectors)
-    false, true, cuts = roc_curve(own["label"], own_cosines)
-    positive = float(np.mean(own["label"]))
-    cut = cuts[np.argmax(true * positive + (1 - false) * (1 - positive))]
+    cut = pair_threshold(own, own_questions, own_vectors)
     questions, groups = labelled_groups(dev)
     vectors = encode(questions)
     cosines = pair_cosines(dev, questions, vectors)
@@ -112,6 +109,25 @@ def _cosine_quality(matcher: Matcher, encode: Encode) -> dict:
         "cluster_recall": round(result.recall, 4),
         "adjusted_rand": round(result.adjusted_rand, 4),
     }
+
+
+def out_of_fold_threshold(matcher: Matcher, encode: Encode) -> float:
+    """`pair_threshold` on the rows of train that the chosen fold's model was not trained on."""
+    own = _own_rows(matcher)
+    questions, _ = labelled_groups(own)
+    return pair_threshold(own, questions, encode(questions))
+
+
+def pair_threshold(frame: pd.DataFrame, questions: list[str], vectors: np.ndarray) -> float:
+    """The cosine from which on pairs count as the same, with the highest accuracy on `frame`."""
+    false, true, cuts = roc_curve(frame["label"], pair_cosines(frame, questions, vectors))
+    positive = float(np.mean(frame["label"]))
+    return float(cuts[np.argmax(true * positive + (1 - false) * (1 - positive))])
+
+
+def _own_rows(matcher: Matcher) -> pd.DataFrame:
+    folds = matcher.layout.fold_numbers()
+    return matcher.layout.table("train")[folds == matcher.piece.fold]
 
 
 def pair_cosines(frame: pd.DataFrame, questions: list[str], vectors: np.ndarray) -> np.ndarray:

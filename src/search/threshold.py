@@ -26,8 +26,8 @@ def threshold(matcher: Matcher) -> float:
     step = Step(
         f"threshold of {piece.name} fold {piece.fold}",
         layout.work / "search",
-        {"precision": matcher.precision, "fold": piece.fold},
-        [piece.weights, layout.table_file("train"), layout.folds_file],
+        {"model": matcher.identity, "fold": piece.fold},
+        [layout.table_file("train"), layout.folds_file],
         ["models", *(f"search/{name}.py" for name in CODE)],
         partial(_make, matcher),
     )
