@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from torch import nn
-from tqdm import tqdm
 
 from ..config import AugmentConfig, MemberConfig
 from ..data.folds import assign_folds
@@ -51,7 +50,7 @@ def accuracy(
     training, valid = split(free)
     labels = dev["label"].to_numpy()
     right: dict[str, list[np.ndarray]] = {FAST: [], PLAIN: []}
-    for number, seed in enumerate(tqdm(SEEDS, "accuracy", unit="seed")):
+    for number, seed in enumerate(SEEDS):
         chosen = window(valid, min(VALID_PAIRS, len(valid)), number)
         parts = window(training, pairs, number), chosen
         for name in right:
@@ -86,8 +85,9 @@ def _train(
     settings = member.training.model_copy(update={"epochs": EPOCHS, "encoder_lr": RATE})
     member = member.model_copy(update={"training": settings})
     model, tokenizer = build_model(member, pretrained, seed)
+    title = PLAIN if is_plain else FAST
     objective = Objective(settings.label_smoothing)
-    common = {"swap": 0.0, "seed": seed, "checkpoint": None, "title": f"seed {seed}"}
+    common = {"swap": 0.0, "seed": seed, "checkpoint": None, "title": f"seed {seed}, {title}"}
     if is_plain:
         without_shortcuts(model.encoder)
         read = [read_for(member, frame, tokenizer) for frame in (rows, valid)]

@@ -1,6 +1,6 @@
 """Measure what the README claims of search.   python -m src.search.bench OUT.json [--profile P]
 
-Needs a trained run on data with a dev file. Under ten minutes on two cores with profile `small`.
+Needs a trained run on data with a dev file. Seven minutes on two cores with profile `small`.
 Nothing cached is used. Every number is printed as it comes and written to OUT.json.
 """
 
