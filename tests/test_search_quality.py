@@ -6,7 +6,14 @@ import pytest
 
 from src.layout import Layout
 from src.search import Matcher
-from src.search.quality import on_dev, out_of_fold, pair_cosines, pair_threshold
+from src.search.bench import exported
+from src.search.quality import (
+    on_dev,
+    out_of_fold,
+    out_of_fold_threshold,
+    pair_cosines,
+    pair_threshold,
+)
 
 
 def test_pair_cosines_by_hand():
@@ -49,3 +56,29 @@ def test_labels_of_dev_choose_no_threshold(matcher: Matcher, monkeypatch):
         assert other["accuracy"] == pytest.approx(1 - one["accuracy"], abs=2e-4)
         assert other["auc"] == pytest.approx(1 - one["auc"], abs=2e-4)
         assert other["cluster_threshold"] == one["cluster_threshold"]
+
+
+def test_only_rows_outside_the_training_choose_the_threshold(matcher: Matcher, monkeypatch):
+    """Labels of the pairs that the model was trained on change nothing, those of its fold do."""
+    read, own = Layout.table, matcher.layout.fold_numbers() == matcher.piece.fold
+    found = out_of_fold_threshold(matcher, matcher.encode)
+
+    def with_flipped(rows: np.ndarray) -> float:
+        def flipped(layout: Layout, role: str) -> pd.DataFrame | None:
+            frame = read(layout, role)
+            return frame.assign(label=frame["label"].where(~rows, 1 - frame["label"]))
+
+        monkeypatch.setattr(Layout, "table", flipped)
+        return out_of_fold_threshold(matcher, matcher.encode)
+
+    assert with_flipped(~own) == found
+    assert with_flipped(own) != found
+
+
+def test_the_bench_of_exports_finds_them_equal(matcher: Matcher, tmp_path):
+    found = exported(matcher, tmp_path)
+    assert found["sentence_transformers_cosine"] > 0.9999 and found["onnx_cosine"] > 0.9999
+    assert found["cross_encoder_difference"] < 1e-4 and found["cross_onnx_difference"] < 1e-4
+    for small, large in zip(found["int8_mb"], found["fp32_mb"], strict=True):
+        assert 0 < small < large
+    assert all(0 < accuracy < 1 for accuracy in found["bi_accuracy_fp32_int8"])
