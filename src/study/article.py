@@ -136,7 +136,7 @@ def _read(path) -> pd.DataFrame:
 
 STUDY = Study(
     title="The article's table on three splits",
-    full=Budget(pairs=1200, evaluation=800, epochs=3),
+    full=Budget(pairs=720, evaluation=800, epochs=3),
     design=design,
     code=["article.py"],
     caption=(

@@ -46,7 +46,7 @@ def design(place: Workplace) -> Design:
 
 STUDY = Study(
     title="Pooling and pair features of the bi-encoder",
-    full=Budget(pairs=800, evaluation=1500, epochs=2),
+    full=Budget(pairs=700, evaluation=1200, epochs=2),
     design=design,
     code=["pooling.py"],
 )
