@@ -25,7 +25,7 @@ from src.study.bench.arm import Trial
 from src.study.bench.budget import Budget
 from src.study.bench.fitted import Fitted, train_member, tuned_margin
 from src.study.bench.parts import hold_out, sample_groups
-from src.study.catalogue import STUDIES
+from src.study.catalogue import STUDIES, load_study
 from src.study.results.publish import FILES
 from src.study.results.statistics import difference, false_discovery, score, sign_flip_test
 from src.study.robustness.attack import attacked_logits
@@ -81,6 +81,14 @@ def test_every_study_runs_and_delivers(
         assert (row["reference"] == "") == ("p_value" not in row)
     with open(folder / "results.csv", encoding="utf-8", newline="") as file:
         assert len(list(csv.DictReader(file))) == len(rows)
+    with open(folder / "differences.csv", encoding="utf-8", newline="") as file:
+        found = {(r["column"], r["score"], r["other"], r["arm"]): r for r in csv.DictReader(file)}
+    compared = [(found.get((r["column"], r["score"], r["reference"], r["arm"])), r) for r in rows]
+    assert any(record for record, _ in compared)
+    for record, row in compared:
+        if record and load_study(name).reference_score in (None, row["score"]):
+            assert float(record["difference"]) == pytest.approx(row["difference"])
+            assert float(record["low"]) == pytest.approx(row["difference_low"])
     if name in ("article", "leak"):
         verdicts = {row["column"]: row["audit"] for row in rows}
         assert verdicts["article's split"].startswith("leaky: ")

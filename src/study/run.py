@@ -12,6 +12,7 @@ from .bench.budget import choose_budget
 from .bench.parts import Parts, part_files
 from .bench.trial import Piece, parts_step, trial_step
 from .catalogue import load_study
+from .results.differences import all_differences
 from .results.publish import Report, print_table, publish
 from .results.table import Row, Trials, column_gaps, make_rows
 
@@ -72,7 +73,8 @@ def _report(name: str, study: Study, place: Workplace, quick: bool) -> Report:
         "arms": {arm.name: dict(arm.settings) for arm in design.arms},
         "gaps": [vars(gap) for gap in gaps],
     }
-    return Report(study.title, rows, caption, details)
+    differences = all_differences(design.arms, parts, trials)
+    return Report(study.title, rows, differences, caption, details)
 
 
 def _failures(rows: list[Row]) -> list[str]:

@@ -14,7 +14,7 @@ from ...files import write_json, write_text
 from ...report.figures import accuracy_bars
 from .table import Row
 
-FILES = ("results.csv", "results.json", "table.md", "figure.svg")
+FILES = ("results.csv", "differences.csv", "results.json", "table.md", "figure.svg")
 
 # Facts that the table shows, where a study reports them; CSV and JSON hold all.
 _FACTS = {
@@ -34,12 +34,14 @@ class Report:
     """A finished study.
 
     Attributes:
+        differences: every arm against every other.
         caption: what was cut, and how to read the table.
         details: what JSON holds beyond the rows.
     """
 
     title: str
     rows: Sequence[Row]
+    differences: Sequence[dict[str, Any]]
     caption: Sequence[str]
     details: dict[str, Any]
 
@@ -47,11 +49,8 @@ class Report:
 def publish(report: Report, folder: Path) -> None:
     """Write all of `FILES` into `folder`."""
     flat = [row.flat() for row in report.rows]
-    names = list(dict.fromkeys(name for record in flat for name in record))
-    write_text(
-        folder / "results.csv",
-        csv_text([names, *([record.get(name, "") for name in names] for record in flat)]),
-    )
+    _write_csv(folder / "results.csv", flat)
+    _write_csv(folder / "differences.csv", report.differences)
     write_json(
         folder / "results.json",
         {"title": report.title, "caption": list(report.caption), **report.details, "rows": flat},
@@ -63,6 +62,13 @@ def publish(report: Report, folder: Path) -> None:
         [(row.score.low, row.score.high) for row in report.rows],
         report.title,
         folder / "figure.svg",
+    )
+
+
+def _write_csv(path: Path, records: Sequence[dict[str, Any]]) -> None:
+    names = list(dict.fromkeys(name for record in records for name in record))
+    write_text(
+        path, csv_text([names, *([record.get(name, "") for name in names] for record in records)])
     )
 
 
