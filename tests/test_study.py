@@ -73,6 +73,7 @@ def test_every_study_runs_and_delivers(
     assert folder == tmp_path / "submissions" / "study" / f"{name}-tiny-quick"
     assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
     content = read_json(folder / "results.json")
+    assert str(tmp_path) not in (folder / "results.json").read_text(encoding="utf-8")
     rows = content["rows"]
     assert {row["arm"] for row in rows} == set(content["arms"])
     for row in rows:

@@ -3,11 +3,12 @@
 import hashlib
 import re
 from pathlib import Path
+from typing import Any
 
 from ..config import Config
 from ..data.prepare import find_sources
 from ..step import exclusive
-from .bench.arm import Column, Design, Study, Workplace
+from .bench.arm import Arm, Column, Design, Study, Workplace
 from .bench.budget import choose_budget
 from .bench.parts import Parts, part_files
 from .bench.trial import Piece, parts_step, trial_step
@@ -70,11 +71,20 @@ def _report(name: str, study: Study, place: Workplace, quick: bool) -> Report:
         "profile": config.profile,
         "quick": quick,
         "seeds": list(budget.seed_numbers),
-        "arms": {arm.name: dict(arm.settings) for arm in design.arms},
+        "arms": {arm.name: _settings(arm, place.work) for arm in design.arms},
         "gaps": [vars(gap) for gap in gaps],
     }
     differences = all_differences(design.arms, parts, trials)
     return Report(study.title, rows, differences, caption, details)
+
+
+def _settings(arm: Arm, work: Path) -> dict[str, Any]:
+    """An arm's settings; an encoder made in the work folder is named by its place in there."""
+    member = dict(arm.settings["member"])
+    encoder = Path(member["encoder"])
+    if encoder.is_relative_to(work):
+        member["encoder"] = encoder.relative_to(work).as_posix()
+    return dict(arm.settings) | {"member": member}
 
 
 def _failures(rows: list[Row]) -> list[str]:
