@@ -7,7 +7,8 @@ something; here it does not, and the head's answer is symmetric in u and v.
 
 from .bench.arm import Design, Study, Workplace
 from .bench.budget import Budget
-from .bench.standard import base_member, member_arm, official_column
+from .bench.standard import member_arm, official_column
+from .small_batches import NOTE, small_batch_member
 
 POOLINGS = ("mean", "cls", "max")
 FEATURES = (
@@ -31,7 +32,7 @@ REFERENCE = arm_name("mean", ("u", "v", "|u-v|"))
 
 def design(place: Workplace) -> Design:
     """Every pooling with every combination of features."""
-    base = base_member(place.config, "siamese", place.budget)
+    base = small_batch_member(place.config, "siamese", place.budget)
     arms = [
         member_arm(
             arm_name(pooling, features),
@@ -46,7 +47,8 @@ def design(place: Workplace) -> Design:
 
 STUDY = Study(
     title="Pooling and pair features of the bi-encoder",
-    full=Budget(pairs=700, evaluation=1200, epochs=2),
+    full=Budget(pairs=700, evaluation=1200, epochs=3),
     design=design,
-    code=["pooling.py"],
+    code=["pooling.py", "small_batches.py"],
+    caption=NOTE,
 )
