@@ -253,8 +253,15 @@ def bench(as_json: bool, quick: bool, overrides: tuple[str, ...]) -> None:
     from .bench.measure import FULL, QUICK, measure
     from .config import load_config
 
+    for override in overrides:
+        if not override.startswith(("data.", "paths.")):
+            raise UserError(
+                f"{override} would change nothing here: bench takes data.* and paths.* only."
+            )
     config = load_config("small", list(overrides), os.environ.get("DATA_DIR"))
-    results = measure(config, QUICK if quick else FULL)
+    # A glance never replaces a measurement.
+    folder = config.paths.submissions / ("bench-quick" if quick else "bench")
+    results = measure(config, QUICK if quick else FULL, folder)
     if as_json:
         print(json.dumps(results, ensure_ascii=False, indent=2))
     else:

@@ -127,6 +127,7 @@ class Step:
         files = [path.name for path in self.folder.iterdir() if path.is_file()]
         record = {
             "fingerprint": fingerprint,
+            "inputs": [sha256(path) for path in self.inputs],
             "files": sorted(set(files) - {PENDING}),
             "delivered": self._delivered(),
             "seconds": round(seconds, 2),

@@ -132,11 +132,12 @@ def test_a_part_that_fails_leaves_what_was_measured(
 
     monkeypatch.setattr("src.bench.measure.compare", lambda *_, **__: {"measured": 1})
     monkeypatch.setattr("src.bench.measure.step_parts", fails)
-    places = [f"paths.pretrained={pretrained}", f"paths.submissions={tmp_path}"]
+    (tmp_path / "bench.json").write_text("an earlier result", "utf-8")
     with pytest.raises(RuntimeError):
-        measure(load_config("tiny", places), QUICK)
-    written = json.loads((tmp_path / "bench" / "bench.json").read_text("utf-8"))
+        measure(load_config("tiny", [f"paths.pretrained={pretrained}"]), QUICK, tmp_path)
+    written = json.loads((tmp_path / "bench.partial.json").read_text("utf-8"))
     assert written["speed"] == {"measured": 1} and "step" not in written
+    assert (tmp_path / "bench.json").read_text("utf-8") == "an earlier result"
 
 
 @pytest.mark.parametrize("architecture", ["siamese", "cross"])
@@ -175,8 +176,8 @@ def test_command_prints_json_and_writes_the_results(pretrained: Path, tmp_path: 
     run = CliRunner().invoke(main, [*arguments, f"paths.submissions={tmp_path}"])
     assert run.exit_code == 0, run.output
     results = json.loads(run.stdout)
-    assert results == json.loads((tmp_path / "bench" / "bench.json").read_text("utf-8"))
-    assert (tmp_path / "bench" / "bench.svg").read_text("utf-8").startswith("<?xml")
+    assert results == json.loads((tmp_path / "bench-quick" / "bench.json").read_text("utf-8"))
+    assert (tmp_path / "bench-quick" / "bench.svg").read_text("utf-8").startswith("<?xml")
     assert set(results["speed"]) == {
         f"{act} {kind}" for act in ("train", "predict") for kind in ("bi-encoder", "cross-encoder")
     }

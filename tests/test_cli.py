@@ -58,6 +58,11 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
+def test_a_setting_that_bench_would_ignore_is_refused(src: Command) -> None:
+    run = src("bench", "--quick", "training.epochs=9")
+    assert run.code == 2 and "training.epochs=9 would change nothing here" in run.err
+
+
 # Help.
 
 

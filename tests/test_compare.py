@@ -8,7 +8,7 @@ import pytest
 
 from src.data.pairs import write_pairs
 from src.errors import UserError
-from src.files import write_json
+from src.files import sha256, write_json
 from src.report.compare import compare_runs
 
 
@@ -33,6 +33,8 @@ def finished_run(
         (folder / "train" / "m" / f"fold{fold}").mkdir(parents=True)
         np.save(folder / "train" / "m" / f"fold{fold}" / "oof.npy", logits[folds == fold])
     np.save(folder / "tune" / "cross_fitted.npy", np.array(decided))
+    tuned_on = [sha256(file) for file in sorted(folder.glob("train/m/*/oof.npy"))]
+    write_json(folder / "tune" / "done.json", {"inputs": tuned_on})
     return folder
 
 
@@ -69,5 +71,17 @@ def test_runs_on_other_rows_or_unfinished_ones_are_refused(tmp_path: Path):
     b = finished_run(tmp_path / "b", [1, 1], [1, 1])
     with pytest.raises(UserError, match="different training rows"):
         compare_runs(a, b)
-    with pytest.raises(UserError, match="Run the pipeline first"):
+    with pytest.raises(UserError, match="holds no finished run"):
         compare_runs(a, tmp_path / "nothing")
+
+
+def test_a_run_that_changed_after_it_was_tuned_is_refused(tmp_path: Path):
+    """Its labels and its predictions would be of different networks."""
+    a = finished_run(tmp_path / "a", [1, 0], [1, 0])
+    trained_again = finished_run(tmp_path / "again", [1, 0], [1, 0])
+    np.save(trained_again / "train" / "m" / "fold1" / "oof.npy", np.array([3.0]))
+    half_way = finished_run(tmp_path / "half", [1, 0], [1, 0])
+    (half_way / "train" / "m" / "fold0" / "oof.npy").unlink()
+    for changed in (trained_again, half_way):
+        with pytest.raises(UserError, match="changed after it was tuned"):
+            compare_runs(a, changed)

@@ -1,5 +1,6 @@
 """Exported models, loaded by the tools they are for, give the project's own predictions."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from sentence_transformers.util import paraphrase_mining
 from src.data.pairs import read_pairs
 from src.errors import UserError
 from src.search import Matcher
+from src.search.cards import bi_encoder_card
 from src.search.export import export
 from src.search.index import open_index
 from src.search.mine import mine
@@ -94,7 +96,17 @@ def test_cards_say_what_it_is(matcher: Matcher, folders):
         card = (folder / "README.md").read_text("utf-8")
         assert f"member `{piece.name}` of profile `tiny`, fold {piece.fold}" in card
         assert "model_int8.onnx" in card and "license: mit" in card
+        assert "Tianchi competition 231776" in card
     assert not list(folders[0].rglob("*.bin")) + list(folders[1].rglob("*.bin"))
+
+
+def test_a_card_claims_no_more_than_is_known(matcher: Matcher, tmp_path: Path, monkeypatch):
+    monkeypatch.setattr("src.search.cards.read_json", lambda _: {"is_sample": True})
+    member = matcher.piece.member.model_copy(update={"encoder": str(tmp_path)})
+    monkeypatch.setattr(matcher, "piece", replace(matcher.piece, member=member))
+    card = bi_encoder_card(matcher, int8=False)
+    assert "this project's small sample" in card and "Tianchi" not in card
+    assert "license:" not in card and str(tmp_path) not in card and tmp_path.name in card
 
 
 def test_an_export_is_not_overwritten(matcher: Matcher, folders):

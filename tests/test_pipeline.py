@@ -22,7 +22,7 @@ from src.config import load_config
 from src.data.graph import pair_key, wording
 from src.data.pairs import read_pairs, write_pairs
 from src.errors import UserError
-from src.files import read_json
+from src.files import read_json, write_json
 from src.pipeline import STAGES, Pipeline
 from src.step import exclusive
 
@@ -140,6 +140,15 @@ def test_a_lost_prediction_is_made_again_and_is_the_same(run: Run) -> None:
     assert run.make() == {"train siamese-fgm fold 1", "report"}
     assert (np.load(lost) == before).all()
     assert run.submission.read_bytes() == submission
+
+
+def test_what_other_settings_have_left_costs_this_run_nothing(run: Run) -> None:
+    trained = run.metrics["seconds"]["train"]
+    for left in ("train/siamese-fgm/fold9", "train/gone/fold0", "search"):
+        write_json(run.work / left / "done.json", {"seconds": 1000.0, "peak_memory_gb": 999.0})
+    assert "report" in run.make("tune.trials=12")
+    assert run.metrics["seconds"]["train"] == trained > 0
+    assert 0 < run.metrics["peak_memory_gb"] < 999
 
 
 def test_a_replaced_submission_is_put_back(run: Run) -> None:

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -85,6 +86,13 @@ def test_a_question_is_encoded_once(matcher: Matcher, questions, monkeypatch):
     )  # fmt: skip
     matcher.encode(questions[:7] * 9)
     assert sum(seen) == 7
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), 7, "\ud83d感冒"])
+def test_what_is_no_text_gets_no_vector(matcher: Matcher, questions, missing):
+    """A gap in a table once got the vector of another question."""
+    with pytest.raises(UserError, match="Question 2 of 3 is .*, which is no text"):
+        matcher.encode([questions[0], missing, questions[1]])
 
 
 def test_vectors_come_from_the_mean_of_tuned_and_untuned_weights(matcher: Matcher):
@@ -187,6 +195,23 @@ def test_an_index_follows_its_model(corpus: Path):
     assert make(1, 1.0).is_new and not make(1, 9.0).is_new
     other = make(2, 2.0)
     assert other.is_new and (other.vectors == 2.0).all()
+
+
+def test_the_model_of_an_index_has_its_tokenizer_and_its_real_precision(matcher: Matcher):
+    known = matcher.identity
+    other = Matcher.of(matcher.config)
+    other.tokenizer.add_tokens(["海鲜"])
+    assert other.identity != known and Matcher.of(matcher.config).identity == known
+    plain = Matcher.of(matcher.config, precision="fp32").identity
+    assert plain["bf16"] is False and Matcher.of(matcher.config, "bf16").identity["bf16"] is True
+
+
+def test_a_full_disk_is_said_before_it_ends_the_process(matcher, corpus: Path, monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1000))
+    with pytest.raises(UserError, match="disk has 0.00 GB left"):
+        open_index(corpus, matcher)
+    monkeypatch.undo()
+    assert open_index(corpus, matcher).is_new
 
 
 def test_index_and_threshold_follow_the_untuned_weights(
@@ -474,6 +499,13 @@ def test_cluster_command(corpus: Path, questions, settings, monkeypatch, capsys)
     code, out, err = run(["cluster", str(corpus), *settings], monkeypatch, capsys)
     assert code == 0 and len(out.splitlines()) == 1 + len(questions)
     assert "pairwise precision" in err and "adjusted Rand index" in err
+
+
+def test_too_many_are_refused_before_they_are_encoded(corpus, settings, monkeypatch, capsys):
+    monkeypatch.setattr("src.search.cluster.EXACT_LIMIT", 10)
+    code, out, err = run(["cluster", str(corpus), *settings], monkeypatch, capsys)
+    assert code == 2 and out == "" and "up to 10 different questions" in err
+    assert not corpus.with_name(f"{corpus.name}.index").exists()
 
 
 def test_faq_command(tmp_path: Path, corpus, questions, settings, monkeypatch, capsys):

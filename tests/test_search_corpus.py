@@ -26,6 +26,8 @@ def write(path: Path, text: str, encoding: str = "utf-8") -> Path:
         ("noending", "\n".join(QUESTIONS)),
         ("a.csv", "question\n" + "\n".join(QUESTIONS)),
         ("a.csv", "id,Question,answer\n" + "".join(f'1,"{q}",好\n' for q in QUESTIONS)),
+        ("a.csv", "text,question\n" + "".join(f'多喝水,"{q}"\n' for q in QUESTIONS)),  # answers
+        ("a.jsonl", "\n".join(json.dumps({"text": "多喝水", "query": q}) for q in QUESTIONS)),
         ("a.csv", "\n".join(QUESTIONS)),  # a plain list that is called .csv
         ("a.csv", f"query1,query2,label\n{QUESTIONS[0]},{QUESTIONS[1]},1\n{QUESTIONS[2]},?,0"),
         ("a.tsv", "问题\t次数\n" + "".join(f"{q}\t1\n" for q in QUESTIONS)),
@@ -69,6 +71,8 @@ def test_every_entry_is_counted_once(tmp_path_factory, entries: list[str]) -> No
         ("a.jsonl", b'{"question": "a"}\n{"question"\n', "line 2: this is not JSON"),
         ("a.jsonl", b'{"answer": "a"}\n', "line 1: no question here"),
         ("a.jsonl", b'{"question": 5}\n', "line 1: no question here"),
+        ("a.jsonl", b'{"question": "\\ud83d"}\n', "line 1: no question here"),
+        ("a.txt", "感冒".encode("utf-16")[:-1], "begins as UTF-16"),
         ("a.txt", b"PK\0\1\n", "binary file"),
         ("a.txt", "发烧吃什么药\n感冒吃什么药\n".encode() + "咳嗽".encode("gb18030"), "line 3: "),
     ],

@@ -82,11 +82,11 @@ QUICK = Scale(
 )
 
 
-def measure(config: Config, scale: Scale) -> dict[str, Any]:
-    """Measure, write `bench.json` and `bench.svg` under submissions/bench/, return the numbers.
+def measure(config: Config, scale: Scale, folder: Path) -> dict[str, Any]:
+    """Measure, write `bench.json` and `bench.svg` into `folder`, return the numbers.
 
-    `bench.json` is written after every part, so that one that fails loses nothing but itself and
-    what comes after it.
+    What is measured so far is in `bench.partial.json` after every part, so that one that fails
+    loses nothing but itself and what comes after it, and no earlier result.
 
     The pairs are those of the configuration's data directory, else the sample.
 
@@ -138,14 +138,15 @@ def measure(config: Config, scale: Scale) -> dict[str, Any]:
         "stages_s": partial(stage_times, pretrained, list(scale.stages)),
         "large": lambda: _large(scale, frame, fastest, device),
     }  # fmt: skip
-    folder = config.paths.submissions / "bench"
+    partial_results = folder / "bench.partial.json"
     for name, part in parts.items():
         print(f"── {name}", file=sys.stderr, flush=True)
         results[name] = part()
-        write_json(folder / "bench.json", results)
+        write_json(partial_results, results)
     results["seconds"] = round(time.perf_counter() - began)
     write_json(folder / "bench.json", results)
     draw(results, folder / "bench.svg")
+    partial_results.unlink()
     return results
 
 

@@ -6,11 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from ..data.graph import components, wording
-from ..data.pairs import read_pairs
 from ..ensemble.blend import blend
 from ..ensemble.tune import Decision
 from ..errors import UserError
-from ..files import read_json
+from ..files import read_json, sha256
 from ..layout import Layout
 from .intervals import mcnemar, paired_difference, paired_loss_difference
 from .metrics import accuracy
@@ -51,12 +50,10 @@ def compare_runs(work_a: Path, work_b: Path) -> Comparison:
     """
     frames, decided, logits = [], [], []
     for work in (work_a, work_b):
-        labels = work / "tune" / "cross_fitted.npy"
-        if not labels.is_file():
-            raise UserError(f"{work} holds no finished run (no {labels}). Run the pipeline first.")
-        frames.append(read_pairs(work / "prepare" / "train.csv", labelled=True).frame)
-        decided.append(np.load(labels, allow_pickle=False))
-        logits.append(_out_of_fold(work))
+        layout, decision = _finished(work)
+        frames.append(layout.table("train"))
+        decided.append(np.load(layout.cross_fitted_file, allow_pickle=False))
+        logits.append(blend(layout.out_of_fold(), decision.weights) - decision.threshold)
     if not frames[0].equals(frames[1]):
         raise UserError(f"{work_a} and {work_b} have different training rows: nothing to compare.")
     labels, groups = frames[0]["label"].to_numpy(), components(frames[0], key=wording)
@@ -73,9 +70,20 @@ def compare_runs(work_a: Path, work_b: Path) -> Comparison:
     )
 
 
-def _out_of_fold(work: Path) -> np.ndarray:
-    """The ensemble's logits float64[P]; 0 is its threshold."""
+def _finished(work: Path) -> tuple[Layout, Decision]:
+    """A run whose weights and threshold were tuned on the predictions that are there now."""
+    refusal = UserError(
+        f"{work} holds no finished run, or one that was changed after it was tuned. Run the "
+        "pipeline there first, to its end."
+    )
+    marker = work / "tune" / "done.json"
+    if not marker.is_file():
+        raise refusal
     decision = Decision(**read_json(work / "tune" / "decision.json"))
     folds = int(np.load(work / "split" / "folds.npy", allow_pickle=False).max()) + 1
     layout = Layout(work, work, tuple(decision.weights), folds)
-    return blend(layout.out_of_fold(), decision.weights) - decision.threshold
+    logits = [piece / "oof.npy" for piece in layout.pieces]
+    tuned_on = read_json(marker)["inputs"]
+    if not all(file.is_file() and sha256(file) in tuned_on for file in logits):
+        raise refusal
+    return layout, decision

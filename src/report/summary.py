@@ -1,6 +1,5 @@
 """Scores of a finished run: metrics.json, figures and the page."""
 
-from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -102,18 +101,20 @@ def _dev_scores(dev: pd.DataFrame | None, predicted: np.ndarray | None, new: np.
 
 
 def _costs(layout: Layout) -> dict[str, Any]:
-    """Seconds a stage and the highest memory peak, from the steps' own records."""
-    seconds: dict[str, float] = defaultdict(float)
-    peaks = [0.0]
-    for marker in sorted(layout.work.rglob("done.json")):
-        record = read_json(marker)
-        seconds[marker.relative_to(layout.work).parts[0]] += record["seconds"]
-        peaks.append(record["peak_memory_gb"])
-    order = ("prepare", "split", "augment", "train", "tune", "submit")
-    return {
-        "seconds": {stage: round(seconds[stage], 2) for stage in order},
-        "peak_memory_gb": max(peaks),
-    }
+    """Seconds a stage and the highest memory peak, from the records of this run's own steps.
+
+    The work folder may hold more: folds and members of earlier settings, an index, pre-training.
+    """
+    parts = [layout.part_file(fold).parent for fold in range(layout.folds)]
+    stages = {"augment": parts, "train": layout.pieces}
+    seconds, peaks = {}, [0.0]
+    for stage in ("prepare", "split", "augment", "train", "tune", "submit"):
+        folders = stages.get(stage, [layout.work / stage])
+        markers = [folder / "done.json" for folder in folders]
+        records = [read_json(marker) for marker in markers if marker.is_file()]
+        seconds[stage] = round(sum(record["seconds"] for record in records), 2)
+        peaks += [record["peak_memory_gb"] for record in records]
+    return {"seconds": seconds, "peak_memory_gb": max(peaks)}
 
 
 def _draw(

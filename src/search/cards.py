@@ -1,17 +1,26 @@
 """The README of an exported model."""
 
+from pathlib import Path
+
+from ..files import read_json
 from .matcher import Matcher
+
+# Of the encoders whose licence is known here; that of any other is for its user to state.
+_LICENCES = {"e5-small-zh": "mit", "tiny": "mit"}
+_DATA = (
+    "Tianchi competition 231776 (Covid-19 similar sentence pairs; Chinese, ten respiratory "
+    "diseases)"
+)
+_SAMPLE = "this project's small sample, which shows the machinery at work and no more"
 
 _HEADER = """---
 language: zh
-license: mit
-library_name: sentence-transformers
+{licence}library_name: sentence-transformers
 pipeline_tag: {task}
 ---
 # {title}
 
-Are two patients' questions the same question? Fine-tuned on the pairs of Tianchi competition
-231776 (Covid-19 similar sentence pairs; Chinese, ten respiratory diseases).
+Are two patients' questions the same question? Fine-tuned on the pairs of {data}.
 
 - member `{name}` of profile `{profile}`, fold {fold}: the one with the lowest out-of-fold loss,
   {loss:.4f}
@@ -94,14 +103,19 @@ and would load the encoder without it.
 
 def _header(matcher: Matcher, piece, network, title: str, task: str) -> str:
     pair = 2 if piece.member.architecture == "cross" else 1
+    encoder = Path(piece.member.encoder)
+    licence = _LICENCES.get(str(encoder))
     return _HEADER.format(
+        licence=f"license: {licence}\n" if licence else "",
+        data=_SAMPLE if read_json(matcher.layout.facts_file)["is_sample"] else _DATA,
         task=task,
         title=title,
         name=piece.name,
         profile=matcher.config.profile,
         fold=piece.fold,
         loss=piece.loss,
-        encoder=piece.member.encoder,
+        # Of a directory only its name, not where it lay.
+        encoder=encoder.name if encoder.is_dir() else encoder,
         parameters=sum(p.numel() for p in network.parameters()) / 1e6,
         length=pair * piece.member.max_length,
     )

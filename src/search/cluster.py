@@ -24,14 +24,19 @@ def cluster(vectors: np.ndarray, threshold: float, smallest: int = 1) -> list[li
     Raises:
         UserError: more than EXACT_LIMIT vectors; every one is compared with every other.
     """
-    if len(vectors) > EXACT_LIMIT:
-        raise UserError(
-            f"Clustering compares all pairs and takes up to {EXACT_LIMIT:,} different questions; "
-            f"here are {len(vectors):,}. Split the file, by topic or by month."
-        )
+    refuse_too_many(len(vectors))
     if len(vectors) == 1:  # the library's top-k wants more
         return [[0]] if smallest <= 1 else []
     return community_detection(np.asarray(vectors), threshold, min_community_size=smallest)
+
+
+def refuse_too_many(questions: int) -> None:
+    """Raises UserError beyond EXACT_LIMIT questions, so that it can be known before encoding."""
+    if questions > EXACT_LIMIT:
+        raise UserError(
+            f"Clustering compares all pairs and takes up to {EXACT_LIMIT:,} different questions; "
+            f"here are {questions:,}. Split the file, by topic or by month."
+        )
 
 
 def numbers(groups: list[list[int]], count: int) -> np.ndarray:

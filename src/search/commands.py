@@ -14,6 +14,7 @@ import numpy as np
 from ..config import Config
 from ..data.pairs import csv_text
 from ..errors import UserError
+from .corpus import read_questions
 from .index import Index, open_index
 from .matcher import Hit, Matcher
 
@@ -110,9 +111,10 @@ def cross_encoder_rate(matcher: Matcher, index: Index) -> float:
 
 def clusters(config: Config, path: Path) -> None:
     """Print every question with its group and the group's representative, largest first."""
-    from .cluster import cluster
+    from .cluster import cluster, refuse_too_many
     from .threshold import threshold
 
+    refuse_too_many(len(read_questions(path).questions))
     matcher, index = _open(config, path)
     cut = threshold(matcher)
     groups = cluster(index.vectors, cut)

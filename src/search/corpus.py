@@ -4,7 +4,7 @@ import codecs
 import csv
 import json
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,9 +12,8 @@ import numpy as np
 
 from ..errors import UserError
 
-_COLUMNS = (
-    "question", "query", "text", "sentence", "question1", "question2", "query1", "query2", "问题",
-)  # fmt: skip
+_PAIRS = (("query1", "query2"), ("question1", "question2"))
+_COLUMNS = ("question", "query", "问题", "sentence", "text")  # the first that is there
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _JSON_LINES = {".jsonl", ".ndjson"}
 
@@ -45,13 +44,22 @@ def has_words(text: str) -> bool:
     return any(character.isalnum() for character in text)
 
 
+def is_readable(text: str) -> bool:
+    """Whether a text is whole: half of a surrogate pair (an emoji cut in two) has no encoding."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def read_questions(path: Path) -> Corpus:
     """Read a file line by line; its distinct questions are all that is held in memory.
 
-    CSV and TSV need a header that names a column `question`, `query`, `text`, `sentence`, `问题`,
-    or `query1` and `query2` (both are read); a single column of another name is a plain list.
-    A line of JSONL is a string or an object with one of these keys. UTF-8, UTF-16 with BOM, or
-    GB18030.
+    CSV and TSV need a header that names a column `question`, `query`, `问题`, `sentence` or `text`
+    (the first of these that is there: the `text` beside a `question` is often its answer), or
+    `query1` and `query2` (both are read); a single column of another name is a plain list. A line
+    of JSONL is a string or an object with such keys. UTF-8, UTF-16 with BOM, or GB18030.
 
     Raises:
         UserError: the file cannot be read, mixes encodings, or holds no question.
@@ -89,7 +97,7 @@ def _table_entries(file, path: Path, separator: str) -> Iterator[str]:
     try:
         header = next(reader, [])
         names = [unicodedata.normalize("NFKC", name).strip().lower() for name in header]
-        columns = [index for index, name in enumerate(names) if name in _COLUMNS]
+        columns = [names.index(name) for name in _question_columns(names)]
         if not columns and len(header) == 1:  # a plain list that is called .csv
             columns = [0]
             yield header[0]
@@ -114,6 +122,15 @@ def _table_entries(file, path: Path, separator: str) -> Iterator[str]:
         ) from error
 
 
+def _question_columns(names: Collection[str]) -> Sequence[str]:
+    """Those of `names` that hold questions: a pair of columns, else one, else none."""
+    for pair in _PAIRS:
+        if all(name in names for name in pair):
+            return pair
+    singles = [name for pair in _PAIRS for name in pair]
+    return [name for name in (*_COLUMNS, *singles) if name in names][:1]
+
+
 def _json_entries(file, path: Path) -> Iterator[str]:
     for number, line in enumerate(file, start=1):
         if not line.strip():
@@ -124,8 +141,8 @@ def _json_entries(file, path: Path) -> Iterator[str]:
             raise UserError(f"{path}, line {number}: this is not JSON ({error}).") from error
         found = [content]
         if isinstance(content, dict):
-            found = [content[name] for name in _COLUMNS if name in content]
-        if not found or not all(isinstance(text, str) for text in found):
+            found = [content[name] for name in _question_columns(content)]
+        if not found or not all(isinstance(text, str) and is_readable(text) for text in found):
             raise UserError(
                 f"{path}, line {number}: no question here. Write a string, or an object with a "
                 "string under 'question' (or 'query1' and 'query2')."
@@ -145,7 +162,12 @@ def _encoding(path: Path) -> str:
     try:
         with open(path, "rb") as file:
             if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-                return "utf-16"
+                if _decodes(path, "utf-16"):
+                    return "utf-16"
+                raise UserError(
+                    f"{path}: the file begins as UTF-16 and cannot be decoded as such (damaged, or "
+                    "cut short). Save it as UTF-8."
+                )
             file.seek(0)
             for number, line in enumerate(file, start=1):
                 if b"\0" in line:

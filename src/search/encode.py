@@ -8,9 +8,11 @@ import torch
 from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase
 
+from ..errors import UserError
 from ..models.encoder import Encoder
 from ..models.tokens import Tokens
 from ..training.loop import autocast
+from .corpus import is_readable
 
 CHUNK = 16_384  # questions that are tokenised and sorted at a time: bounds the memory
 BATCH_TOKENS = 2_048
@@ -34,7 +36,16 @@ def encode(
         precision: as in the settings ("auto", "bf16", "fp32").
         out: array to fill, such as a memory map; by default a new one.
         progress: title of a progress bar, "" for none.
+
+    Raises:
+        UserError: one of the questions is no text.
     """
+    for row, question in enumerate(questions):
+        if not isinstance(question, str) or not is_readable(question):
+            raise UserError(
+                f"Question {row + 1:,} of {len(questions):,} is {question!r}, which is no text. "
+                "Leave it out, or mend it."
+            )
     codes, distinct = pd.factorize(np.array(questions, dtype=object))
     vectors = out
     if out is None or len(distinct) < len(questions):

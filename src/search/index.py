@@ -1,5 +1,6 @@
 """A corpus, encoded once: vectors beside the file, mapped into memory, made again on a change."""
 
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from .nearest import (
 )
 
 VECTORS, CELLS, FACTS = "vectors.npy", "cells.faiss", "facts.json"
+CODE = ("averaging", "corpus", "encode", "index", "nearest")
 # encode(questions, out): fills out, float32[n, H], with vectors of length 1.
 Encode = Callable[[list[str], np.ndarray], Any]
 
@@ -85,7 +87,7 @@ def build_index(path: Path, width: int, model: dict[str, Any], encode: Encode) -
         folder,
         {"model": model, "exact_limit": EXACT_LIMIT},
         [path],
-        ["models", *(f"search/{name}.py" for name in ("averaging", "corpus", "encode", "nearest"))],
+        ["models", *(f"search/{name}.py" for name in CODE)],
         partial(_make, corpus, width, encode),
     )
     try:
@@ -110,8 +112,19 @@ def _is_ours(folder: Path) -> bool:
     return any((folder / name).is_file() for name in ("done.json", "pending.json"))
 
 
+def _refuse_without_room(needed: int, folder: Path) -> None:
+    """A map of a file that a full disk cannot hold would end the process without a word."""
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise UserError(
+            f"{folder}: the vectors need {needed / 1e9:,.2f} GB, the disk has {free / 1e9:,.2f} GB "
+            "left. Copy the corpus to a folder on a disk with room."
+        )
+
+
 def _make(corpus: Corpus, width: int, encode: Encode, folder: Path) -> None:
     started = time.perf_counter()
+    _refuse_without_room(4 * width * len(corpus.questions), folder)
     with atomic_path(folder / VECTORS) as temporary:
         vectors = np.lib.format.open_memmap(
             temporary, "w+", np.float32, (len(corpus.questions), width)

@@ -1,6 +1,8 @@
 """The trained models as a library: encode, score pairs, search, rerank."""
 
 import hashlib
+import importlib.metadata
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 from accelerate import PartialState
 from scipy.special import expit
 
@@ -24,6 +27,8 @@ from .chosen import Chosen, choose
 from .corpus import has_words
 from .encode import encode
 from .nearest import exact_nearest
+
+_LIBRARIES = ("torch", "transformers", "tokenizers")
 
 
 @dataclass(frozen=True)
@@ -94,10 +99,17 @@ class Matcher:
         for name, values in sorted(self.encoder.state_dict().items()):
             digest.update(name.encode())
             digest.update(values.cpu().contiguous().numpy().reshape(-1))
+        tokenizer = json.loads(self.tokenizer.backend_tokenizer.to_str())
+        del tokenizer["truncation"], tokenizer["padding"]  # they change with every call
+        device = self.encoder.word_embeddings.weight.device
+        with autocast(device, self.precision):
+            in_bf16 = torch.is_autocast_enabled(device.type)
         return {
             "encoder": digest.hexdigest(),
+            "tokenizer": hashlib.sha256(json.dumps(tokenizer).encode()).hexdigest(),
             "member": self.piece.member.model_dump(mode="json"),
-            "precision": self.precision,
+            "bf16": in_bf16,  # "auto" is another precision on another machine
+            "versions": {name: importlib.metadata.version(name) for name in _LIBRARIES},
         }
 
     def encode(
