@@ -105,6 +105,26 @@ def test_permutation_lengths_are_even():
     assert (task.lengths % 2 == 0).all()
 
 
+def test_what_makes_a_length_even_is_not_read(folders: dict[str, Path]):
+    model, tokenizer, _ = load(str(folders["XLNet"]), 0.0)
+    task = Permutation(["感冒能吃海鲜", "感冒能吃海鲜吗"], tokenizer, 64)
+    assert [len(ids) - np.count_nonzero(ids) for ids in task.ids] in ([1, 0], [0, 1])
+    model.eval()
+
+    def losses() -> list[float]:
+        torch.manual_seed(0)
+        with torch.inference_mode():
+            return [task.loss(model, np.array([row]), None).item() for row in (0, 1) * 4]
+
+    before = losses()
+    embeddings = model.get_input_embeddings()
+    hook = embeddings.register_forward_hook(
+        lambda _, ids, vectors: vectors + 5.0 * (ids[0] == task.pad)[..., None]
+    )
+    assert losses() == before
+    hook.remove()
+
+
 def test_nothing_to_predict_is_no_loss():
     assert mean_cross_entropy(torch.zeros(1, 3, 5), torch.full((1, 3), IGNORED)).item() == 0.0
 

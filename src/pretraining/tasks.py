@@ -7,7 +7,7 @@
 | XLNet              | tokens in a random order of factorisation   | Yang et al. 2019      |
 
 Masking and permutation are done by transformers' collators. Batches hold questions of one length,
-so nothing is padded.
+so nothing is padded, except by one token where XLNet's collator wants an even length.
 """
 
 from collections.abc import Sequence
@@ -146,8 +146,9 @@ class Permutation:
         self, questions: Sequence[str], tokenizer: PreTrainedTokenizerBase, max_length: int
     ) -> None:
         ids = tokenizer(list(questions), truncation=True, max_length=max_length)["input_ids"]
-        # The collator wants even lengths.
-        self.ids = [row + [tokenizer.pad_token_id] * (len(row) % 2) for row in ids]
+        # The collator wants even lengths. The model does not read what is added for that.
+        self.pad = tokenizer.pad_token_id
+        self.ids = [row + [self.pad] * (len(row) % 2) for row in ids]
         self.lengths = np.array([len(row) for row in self.ids])
         self.collator = DataCollatorForPermutationLanguageModeling(
             tokenizer, max_span_length=LONGEST_SPAN
@@ -158,6 +159,7 @@ class Permutation:
         batch = self.collator([{"input_ids": self.ids[row]} for row in rows])
         batch = {name: values.to(_device(model)) for name, values in batch.items()}
         labels = batch.pop("labels")
+        batch["attention_mask"] = (batch["input_ids"] != self.pad).long()
         return mean_cross_entropy(model(**batch).logits, labels)
 
 

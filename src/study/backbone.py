@@ -3,8 +3,9 @@
 Three models of the same shape (layers, width, heads) and vocabulary start from random weights, are
 pre-trained on the same questions with the task that each is known for (pretraining/tasks.py), and
 are fine-tuned and scored like any encoder of the pipeline. The ones without pre-training show what
-it was worth. This compares small models honestly; it says nothing about the published large ones,
-which have read a thousand times as much.
+it was worth. BERT and ALBERT are told which question of a pair a token belongs to; XLNet, whose
+configuration has no such embedding, is not. This compares small models honestly; it says nothing
+about the published large ones, which have read a thousand times as much.
 """
 
 from pathlib import Path

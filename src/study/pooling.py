@@ -47,7 +47,7 @@ def design(place: Workplace) -> Design:
 
 STUDY = Study(
     title="Pooling and pair features of the bi-encoder",
-    full=Budget(pairs=700, evaluation=1200, epochs=3),
+    full=Budget(pairs=560, evaluation=1000, epochs=3),
     design=design,
     code=["pooling.py", "small_batches.py"],
     caption=NOTE,
