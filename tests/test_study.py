@@ -20,14 +20,21 @@ from src.files import read_json
 from src.models.build import build_model
 from src.study.adversarial import edited
 from src.study.article import keep_leak, redivide
-from src.study.augmentation import Recipe, augmented, is_uncertain
-from src.study.bench.arm import Trial
+from src.study.augmentation import is_uncertain
+from src.study.bench.arm import Trial, Workplace
 from src.study.bench.budget import Budget
 from src.study.bench.fitted import Fitted, train_member, tuned_margin
 from src.study.bench.parts import hold_out, sample_groups
 from src.study.catalogue import STUDIES, load_study
 from src.study.results.publish import FILES
-from src.study.results.statistics import difference, false_discovery, score, sign_flip_test
+from src.study.results.statistics import (
+    apart,
+    difference,
+    false_discovery,
+    hits,
+    score,
+    sign_flip_test,
+)
 from src.study.robustness.attack import attacked_logits
 from src.study.robustness.edits import EDITS
 from src.study.run import run_study
@@ -169,6 +176,30 @@ def test_score_is_the_mean_over_seeds():
     assert found.accuracy == pytest.approx(0.625)
     assert found.spread == pytest.approx(np.std([0.75, 0.5], ddof=1))
     assert found.low <= 0.625 <= found.high
+    assert found.per_seed == (0.75, 0.5)
+
+
+def test_no_interval_is_certain_of_itself():
+    """Where all agree, or there is but one component, a bootstrap has no spread."""
+    labels, right = np.ones(10, int), np.ones((3, 10))
+    found = score(labels, right, np.arange(10))
+    assert (found.low, found.high) == (pytest.approx(0.025 ** (1 / 10)), 1.0)
+    alone = np.zeros(10, int)
+    assert score(labels, right, alone).low == 0.0
+    some = right.copy()
+    some[0, :3] = -1
+    found = difference(labels, right, some, alone)
+    assert found.difference == pytest.approx(0.1) and (found.low, found.high) == (-1.0, 1.0)
+
+
+def test_apart_is_the_first_minus_the_second():
+    """Two of three pairs right on one set of rows, one of three on another; both by two seeds."""
+    labels, groups = np.array([1, 0, 1]), np.arange(3)
+    better = hits(labels, np.array([[1.0, -1, -1], [1.0, -1, -1]]))
+    worse = hits(labels, np.array([[1.0, 1, -1], [1.0, 1, -1]]))
+    gap, low, high = apart((better, groups), (worse, groups))
+    assert gap == pytest.approx(1 / 3) and low < gap < high
+    assert apart((worse, groups), (better, groups))[0] == pytest.approx(-1 / 3)
 
 
 def test_difference_against_itself_is_nothing():
@@ -230,11 +261,22 @@ def test_training_that_fails_is_a_finding(
     assert "wild: the loss is not finite" in capsys.readouterr().err
 
 
-def test_more_of_the_same_is_the_same_pairs_again(sample: Path, pretrained: Path):
+def test_the_control_of_augmentation_has_more_updates_and_no_new_pair(
+    sample: Path, pretrained: Path, tmp_path: Path
+):
+    given = config(sample, tmp_path, pretrained)
+    budget = Budget(pairs=60, evaluation=20, epochs=1)
+    place = Workplace(given, budget, sample / "train.csv", None, tmp_path)
+    arms = {arm.name: arm for arm in load_study("augmentation").design(place).arms}
     frame = read_pairs(sample / "train.csv", labelled=True).frame
-    parts = hold_out(frame, 2020, Budget(pairs=60, evaluation=20, epochs=1), seed=1)
-    found = augmented(Trial(parts, 1, pretrained, ""), Recipe(again=1), None)
-    assert found["query1"].tolist() == 2 * parts.training["query1"].tolist()
+    trial = Trial(hold_out(frame, 2020, budget, seed=1), 1, pretrained, "control")
+    for control, plain in (
+        ("siamese, twice the epochs", "siamese"),
+        ("cross + swap, twice the epochs", "cross + swap"),
+    ):
+        longer, once = (arms[name].make(trial) for name in (control, plain))
+        assert longer.training.equals(once.training)
+        assert len(longer.history) == 2 * len(once.history)
 
 
 def test_uncertain_is_between_a_fifth_and_four_fifths():
@@ -252,6 +294,19 @@ def test_edits_are_small_and_keep_what_decides(text: str, seed: int):
     typo = EDITS["typo"](text, np.random.default_rng(seed))
     assert len(typo) == len(text)
     assert sum(a != b for a, b in zip(typo, text, strict=True)) <= 2
+
+
+@pytest.mark.parametrize(
+    ("edit", "text", "expected"),
+    [
+        ("dropped character", "不会咳", {"不会咳"}),  # one may go, and the last one never does
+        ("dropped character", "咳血吗", {"血吗", "咳吗", "咳血"}),
+        ("synonym", "感冒怎么办", {"感冒咋办", "感冒如何是好"}),
+    ],
+)
+def test_edits_by_hand(edit: str, text: str, expected: set[str]):
+    found = {EDITS[edit](text, np.random.default_rng(seed)) for seed in range(40)}
+    assert found == expected
 
 
 def test_an_edit_depends_on_the_question_alone():

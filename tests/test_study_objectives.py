@@ -70,13 +70,16 @@ def test_triplet_loss_of_a_batch_by_hand():
 
 
 def test_paraphrases_of_paraphrases_are_no_negatives():
-    """0 = 1 and 1 = 2: of 0, question 2 is the same, too; only 3 is left as a negative."""
-    vectors = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0], [-1.0, 0.0]])
+    """0 = 1 and 1 = 2: of 0, question 2 is the same, too; only 3 is left as a negative.
+
+    At 0°, 40°, 45° and 180°: taken for a negative of 0, question 2 would be within the margin.
+    """
+    angles = torch.deg2rad(torch.tensor([0.0, 40.0, 45.0, 180.0]))
+    vectors = torch.stack([angles.cos(), angles.sin()], dim=1)
     batch = SimpleNamespace(left=torch.tensor([0, 1, 0]), right=torch.tensor([1, 2, 3]))
     labels = torch.tensor([1.0, 1.0, 0.0])
     loss = TripletLoss(margin=0.2)(Scored(torch.zeros(3), vectors), batch, labels)
-    # All four (anchor, positive): 3 lies far beyond the margin of each but (2, 1).
-    # d(2,1) = 0.8, d(2,3) = 2: beyond. d(0,1) = 0.4, d(0,3) = 4; d(1,·) = 0.4 or 0.8, d(1,3) = 3.6
+    # d(0,1) = 0.47 and d(0,2) = 0.59, not 0.2 more; every d(·,3) is above 3.
     assert loss.item() == pytest.approx(0.0, abs=1e-6)
 
 

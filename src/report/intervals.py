@@ -30,14 +30,25 @@ def accuracy_interval(
     Raises:
         ValueError: as for `accuracy`, or `groups` of another length.
     """
-    right = hits(labels, predictions)
+    return share_interval(hits(labels, predictions), groups, level, resamples, seed)
+
+
+def share_interval(
+    right: ArrayLike,
+    groups: ArrayLike,
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """`accuracy_interval` of values in [0, 1] a row, such as the share of seeds that are right."""
+    right = np.asarray(right)
     groups = same_length(groups, right)
     components = len(np.unique(groups))
     if components == 1:
         return 0.0, 1.0
     # The probability that all components agree by luck is (1 - level) / 2 at this accuracy.
     all_agree = ((1 - level) / 2) ** (1 / components)
-    if right.all():
+    if (right == 1).all():
         return all_agree, 1.0
     if not right.any():
         return 0.0, 1 - all_agree
@@ -59,7 +70,7 @@ def paired_difference(
         ValueError: as for `accuracy_interval`.
     """
     gain = hits(labels, a).astype(int) - hits(labels, b)
-    return _mean_with_interval(gain, groups, (-1.0, 1.0), **bootstrap)
+    return mean_gain(gain, groups, (-1.0, 1.0), **bootstrap)
 
 
 def paired_loss_difference(
@@ -74,13 +85,16 @@ def paired_loss_difference(
         ValueError: as for `metrics.log_loss`.
     """
     gain = pair_losses(labels, a) - pair_losses(labels, b)
-    return _mean_with_interval(gain, groups, (-np.inf, np.inf), **bootstrap)
+    return mean_gain(gain, groups, (-np.inf, np.inf), **bootstrap)
 
 
-def _mean_with_interval(
-    gain: NDArray, groups: ArrayLike, unknown: tuple[float, float], **bootstrap: float
+def mean_gain(
+    gain: NDArray,
+    groups: ArrayLike,
+    unknown: tuple[float, float] = (-1.0, 1.0),
+    **bootstrap: float,
 ) -> tuple[float, float, float]:
-    """`unknown` is the interval where there is but one component."""
+    """Mean of a gain a row, and its interval: `unknown` where there is but one component."""
     groups = same_length(groups, gain)
     one = len(np.unique(groups)) == 1
     low, high = unknown if one else component_interval(gain, groups, **bootstrap)

@@ -8,8 +8,9 @@ import pandas as pd
 from sklearn.metrics import roc_auc_score, roc_curve
 from transformers import PreTrainedTokenizerBase
 
+from ..data.graph import components, wording
 from ..models.encoder import Encoder, load_encoder
-from ..report.intervals import component_interval
+from ..report.intervals import mean_gain
 from ..training.member import load_piece
 from .averaging import average
 from .cluster import agreement, cluster, numbers
@@ -41,13 +42,14 @@ def on_dev(matcher: Matcher) -> dict[str, Any]:
 def out_of_fold(matcher: Matcher) -> dict[str, Any]:
     """How much of the tuned weights the mean should have, on every fold's own rows of train.
 
-    The gain is over the untuned encoder, with its 95 % interval over groups of duplicates.
+    The gain is over the untuned encoder, with its 95 % interval over components of questions.
     """
     member, pretrained = matcher.piece.member, matcher.config.paths.pretrained
     device = matcher.encoder.word_embeddings.weight.device
     train, folds = matcher.layout.table("train"), matcher.layout.fold_numbers()
     found: dict[float, list[Retrieval]] = {tuned: [] for tuned in SHARES}
     areas: dict[float, list[float]] = {tuned: [] for tuned in SHARES}
+    asking: list[np.ndarray] = []  # components of the questions that look for a duplicate
     for fold in range(matcher.layout.folds):
         piece = load_piece(matcher.layout.piece(matcher.piece.name, fold), pretrained)[0]
         own = train[folds == fold]
@@ -58,19 +60,35 @@ def out_of_fold(matcher: Matcher) -> dict[str, Any]:
             vectors = _with(matcher, mean, tokenizer)(questions)
             found[tuned].append(retrieval(vectors, groups))
             areas[tuned].append(roc_auc_score(own["label"], pair_cosines(own, questions, vectors)))
+        component = _components_of_groups(own, questions, groups)
+        # Components are numbered in each fold anew.
+        asking.append(component[found[0.0][-1].groups] + 2 * len(train) * fold)
     firsts = {tuned: np.concatenate([r.ranks for r in found[tuned]]) == 1 for tuned in SHARES}
-    # Groups are numbered in each fold anew.
-    groups = np.concatenate([r.groups + 2 * len(train) * k for k, r in enumerate(found[0.0])])
+    together = np.concatenate(asking)
     rows = {}
     for tuned, first in firsts.items():
-        gain = first.astype(float) - firsts[0.0]
+        gain, *interval = mean_gain(first.astype(float) - firsts[0.0], together)
         rows[f"{tuned:g}"] = {
             "recall_at_1": share(first),
             "gain": share(gain),
-            "gain_interval": [share(end) for end in component_interval(gain, groups)],
+            "gain_interval": [share(end) for end in interval],
             "auc": share(areas[tuned]),
         }
-    return {"queries": len(groups), "share of the tuned weights": rows}
+    return {"queries": len(together), "share of the tuned weights": rows}
+
+
+def _components_of_groups(
+    frame: pd.DataFrame, questions: list[str], groups: np.ndarray
+) -> np.ndarray:
+    """int64: group → the component of the question graph that it is part of."""
+    rows = components(frame, key=wording)
+    of_question = {
+        **dict(zip(frame["query1"], rows, strict=True)),
+        **dict(zip(frame["query2"], rows, strict=True)),
+    }
+    found = np.full(groups.max() + 1, -1)
+    found[groups] = [of_question[question] for question in questions]
+    return found
 
 
 def _with(matcher: Matcher, encoder: Encoder, tokenizer: PreTrainedTokenizerBase) -> Encode:

@@ -36,10 +36,12 @@ class Recipe:
 
     `external` adds as many pairs as the training part has, drawn from all that share no question
     with validation and evaluation, or from the uncertain ones among them (all of these, where
-    they are fewer). `again` adds the training pairs themselves: what more updates are worth.
+    they are fewer). `longer` is times the epochs: what more updates are worth without new pairs. (A
+    second copy of the pairs would not tell. Pairs with a common first question share a batch of the
+    bi-encoder, which encodes each question once: the copy of a pair would add nothing.)
     """
 
-    again: int = 0
+    longer: int = 1
     swap: float = 0.0
     closure: float = 0.0
     entity: float = 0.0
@@ -49,7 +51,7 @@ class Recipe:
 TOGETHER = {"closure": 0.5, "entity": 0.5, "external": "uncertain"}
 SIAMESE = {
     "siamese": Recipe(),
-    "siamese + its own pairs again": Recipe(again=1),
+    "siamese, twice the epochs": Recipe(longer=2),
     "siamese + closure 0.5": Recipe(closure=0.5),
     "siamese + closure 1": Recipe(closure=1.0),
     "siamese + entities 0.5": Recipe(entity=0.5),
@@ -60,7 +62,7 @@ SIAMESE = {
 # Only a cross-encoder sees the order of a pair.
 CROSS = {
     "cross": Recipe(),
-    "cross + swap + its own pairs again": Recipe(swap=0.5, again=1),
+    "cross + swap, twice the epochs": Recipe(swap=0.5, longer=2),
     "cross + swap": Recipe(swap=0.5),
     "cross + swap + all of these": Recipe(swap=0.5, **TOGETHER),
 }
@@ -88,8 +90,11 @@ def design(place: Workplace) -> Design:
 def _arm(
     place: Workplace, name: str, architecture: str, recipe: Recipe, external: Path | None
 ) -> Arm:
-    member = base_member(place.config, architecture, place.budget)
     judge = base_member(place.config, "siamese", place.budget)
+    base = base_member(place.config, architecture, place.budget)
+    epochs = recipe.longer * base.training.epochs
+    training = base.training.model_copy(update={"epochs": epochs})
+    member = base.model_copy(update={"training": training})
 
     def make(trial: Trial) -> Outcome:
         more = None
@@ -110,7 +115,7 @@ def _arm(
 
 def augmented(trial: Trial, recipe: Recipe, external: pd.DataFrame | None) -> pd.DataFrame:
     """The trial's training part with what the recipe adds to it."""
-    training = pd.concat([trial.parts.training] * (1 + recipe.again), ignore_index=True)
+    training = trial.parts.training
     return training_part(
         training,
         np.ones(len(training), np.int64),  # no row of it is held out
@@ -179,7 +184,7 @@ STUDY = Study(
     code=["augmentation.py"],
     caption=(
         "Ratios are relative to the training pairs; external pairs are at most as many as these. "
-        "More pairs are more updates, too: 'its own pairs again' has as many without any new pair. "
+        "More pairs are more updates, too: twice the epochs has as many without any new pair. "
         "Swap exists for the cross-encoder only: a siamese network does not see the order."
     ),
 )

@@ -5,7 +5,7 @@ from itertools import combinations
 from typing import Any
 
 from ...data.graph import components, wording
-from ...report.intervals import component_interval
+from ...report.intervals import mean_gain
 from ..bench.arm import Arm
 from ..bench.parts import Parts
 from .statistics import hits
@@ -33,10 +33,9 @@ def all_differences(
         for (other, name), (arm, same) in combinations(right, 2):
             if name != same:
                 continue
-            gain = right[arm, name] - right[other, name]
-            low, high = component_interval(gain, groups)
+            gain, low, high = mean_gain(right[arm, name] - right[other, name], groups)
             records.append({
                 "column": column, "score": name, "arm": arm, "other": other,
-                "difference": float(gain.mean()), "low": low, "high": high,
+                "difference": gain, "low": low, "high": high,
             })  # fmt: skip
     return records

@@ -10,19 +10,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...report.intervals import component_interval, component_means, mcnemar
+from ...report.intervals import component_means, mcnemar, mean_gain, share_interval
 
 PERMUTATIONS = 9999
 
 
 @dataclass(frozen=True)
 class Score:
-    """Accuracy of an arm; `spread` is the standard deviation over seeds (0 for a single one)."""
+    """Accuracy of an arm: its mean over seeds, and of each seed.
+
+    `spread` is the standard deviation over seeds (0 for a single one).
+    """
 
     accuracy: float
     low: float
     high: float
     spread: float
+    per_seed: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -52,9 +56,9 @@ def hits(labels: NDArray, scores: NDArray) -> NDArray[np.float64]:
 def score(labels: NDArray, scores: NDArray, groups: NDArray) -> Score:
     """Mean accuracy over seeds, its 95 % interval over components, its spread over seeds."""
     per_seed = ((scores > 0) == (labels == 1)).mean(axis=1)
-    low, high = component_interval(hits(labels, scores), groups)
+    low, high = share_interval(hits(labels, scores), groups)
     spread = float(per_seed.std(ddof=1)) if len(per_seed) > 1 else 0.0
-    return Score(float(per_seed.mean()), low, high, spread)
+    return Score(float(per_seed.mean()), low, high, spread, tuple(per_seed.tolist()))
 
 
 def difference(
@@ -66,10 +70,10 @@ def difference(
     luckier seeds, and with three seeds no test could tell.
     """
     gain = hits(labels, scores) - hits(labels, reference)
-    low, high = component_interval(gain, groups)
+    mean, low, high = mean_gain(gain, groups)
     decided = [(values.mean(axis=0) > 0).astype(int) for values in (scores, reference)]
     return Difference(
-        float(gain.mean()), low, high, sign_flip_test(gain, groups), mcnemar(labels, *decided)
+        mean, low, high, sign_flip_test(gain, groups), mcnemar(labels, *decided)
     )
 
 

@@ -37,11 +37,14 @@ class Row:
 
     def flat(self) -> dict[str, Any]:
         """One level of names and values, for CSV and JSON."""
+        score = asdict(self.score)
+        per_seed = score.pop("per_seed")
         record = {
             "column": self.column,
             "arm": self.arm,
             "score": self.score_name,
-            **asdict(self.score),
+            **score,
+            **{f"accuracy_seed{number}": value for number, value in enumerate(per_seed, 1)},
             "reference": self.reference,
         }
         if self.against:
