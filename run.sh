@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The whole pipeline:   bash run.sh [--profile small|large|tiny] [key=value ...]
+# The whole pipeline:   bash run.sh [--profile small|large|fast|tiny] [key=value ...]
 # The tests:            bash run.sh test [pytest arguments]
 # Score another file:   bash run.sh predict INPUT.csv OUTPUT.csv [--profile P]
 # Use what is trained:  bash run.sh search|mine|cluster|faq|export …

@@ -25,7 +25,8 @@ def _settings(command: Callable) -> Callable:
     """--profile and key=value, which all stages share."""
     command = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")(command)
     return click.option(
-        "--profile", help="tiny, small or large; by default large on a GPU with 15 GB, else small."
+        "--profile",
+        help="tiny, fast, small or large; by default large on a GPU with 15 GB, else small.",
     )(command)
 
 
@@ -71,7 +72,7 @@ def train(
 
 
 _add_stage("tune", "Search weights and threshold on out-of-fold predictions.")
-_add_stage("submit", "Write submissions/submission.csv.")
+_add_stage("submit", "Decide the test file, write submissions/submission.csv.")
 _add_stage("report", "Write metrics.json, figures and report.html.")
 
 
@@ -94,7 +95,7 @@ def run(profile: str | None, overrides: tuple[str, ...]) -> None:
         print("submission: none, because there is no test file. Put test.csv beside train.csv and")
         print("            run the same command: only the missing steps are made.")
     else:
-        print(f"submission: {pipeline.config.paths.submissions / 'submission.csv'}")
+        print(f"submission: {pipeline.submissions[-1]}")
 
 
 @main.command()
@@ -288,7 +289,11 @@ def entry() -> None:
         sys.exit(error.exit_code)
     except OSError as error:
         if error.errno != errno.ENOSPC:
-            raise
+            if error.filename is None:
+                raise
+            said = f"error: {error.filename}: {error.strerror}. Name another place."
+            print(said, file=sys.stderr)
+            sys.exit(2)
         print(
             f"error: the disk is full ({error.filename or 'while writing'}). What was finished is "
             "kept: free some space and run the same command again.",

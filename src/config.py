@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -15,6 +15,9 @@ from .errors import UserError
 # relative to the current directory, as in any other command.
 ROOT = Path(__file__).resolve().parents[1]
 PROFILES = ROOT / "src" / "profiles"
+
+# Below 2³¹, so that the number of a fold or an epoch can be added.
+Seed = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 class Settings(BaseModel):
@@ -36,7 +39,7 @@ class SplitConfig(Settings):
     """Folds over connected components of the question graph."""
 
     folds: int = Field(3, ge=2)
-    seed: int = 2020
+    seed: Seed = 2020
 
 
 class AugmentConfig(Settings):
@@ -45,7 +48,7 @@ class AugmentConfig(Settings):
     swap: float = Field(0.5, ge=0, le=1)  # chance that the cross-encoder sees a pair reversed
     closure: float = Field(0.0, ge=0)  # pairs added by transitive closure
     entity: float = Field(0.0, ge=0)  # pairs copied with another disease or drug
-    seed: int = 2020
+    seed: Seed = 2020
 
 
 class AdversarialConfig(Settings):
@@ -85,10 +88,12 @@ class MemberConfig(Settings):
     architecture: Literal["siamese", "cross"]
     encoder: str  # "e5-small-zh" (embedded), "tiny", a local directory, or a hub name
     pooling: Literal["mean", "cls", "max"] = "mean"
-    features: tuple[Literal["u", "v", "|u-v|", "u*v"], ...] = ("u", "v", "|u-v|")  # siamese
+    features: tuple[Literal["u", "v", "|u-v|", "u*v"], ...] = Field(
+        ("u", "v", "|u-v|"), min_length=1
+    )  # siamese
     contrastive: float = Field(0.0, ge=0)  # siamese: weight of the contrastive loss
     max_length: int = Field(64, ge=8)  # tokens per question
-    seed: int = 2020
+    seed: Seed = 2020
     start: str | None = None  # an earlier member, whose encoder of the same fold is trained on
     training: TrainingConfig = TrainingConfig()
 
@@ -102,14 +107,14 @@ class PretrainConfig(Settings):
     dropout: float = Field(0.1, ge=0, lt=1)
     max_length: int = Field(64, ge=8)  # tokens per question
     precision: Literal["auto", "bf16", "fp32"] = "auto"
-    seed: int = 2020
+    seed: Seed = 2020
 
 
 class TuneConfig(Settings):
     """Optuna's search for member weights and threshold."""
 
     trials: int = Field(200, ge=1)
-    seed: int = 2020
+    seed: Seed = 2020
 
 
 class OptunaConfig(Settings):

@@ -1,8 +1,10 @@
 """Files that are either whole or absent: write to a temporary name, then rename."""
 
+import errno
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -28,6 +30,24 @@ def atomic_path(target: Path) -> Iterator[Path]:
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def save_tensors(
+    tensors: dict[str, Any], path: Path, metadata: dict[str, str] | None = None
+) -> None:
+    """Write torch tensors as safetensors.
+
+    Raises:
+        OSError: it cannot be written. (The library, written in Rust, raises an error of its own.)
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
+
+    try:
+        save_file(tensors, path, metadata={"format": "pt"} | (metadata or {}))
+    except SafetensorError as error:
+        number = re.search(r"os error (\d+)", str(error))
+        raise OSError(int(number[1]) if number else errno.EIO, str(error), str(path)) from error
 
 
 def write_text(target: Path, text: str) -> None:

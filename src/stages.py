@@ -2,7 +2,7 @@
 
 import hashlib
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -86,16 +86,23 @@ def tune(config: Config, layout: Layout, folder: Path) -> None:
     write_json(layout.decision_file, asdict(search(logits, labels, "all-folds")))
 
 
-def submit(config: Config, layout: Layout, folder: Path) -> None:
-    """Decide the test file's pairs and publish the submission."""
+def check_storage(url: str) -> None:
+    """Raises UserError where no Optuna storage can be opened."""
+    from .ensemble.tune import open_storage
+
+    open_storage(url)
+
+
+def submit(layout: Layout, targets: Sequence[Path]) -> None:
+    """Decide the test file's pairs; write the submission to the first target, copy it to others."""
     from .ensemble.submission import write_submission
 
-    target = layout.results / "submission.csv"
-    write_submission(
-        layout.table("test"), read_decision(layout).decide(layout.unseen("test")), target
-    )
-    with atomic_path(config.paths.submissions / "submission.csv") as temporary:
-        shutil.copyfile(target, temporary)
+    first, *copies = targets
+    labels = read_decision(layout).decide(layout.unseen("test"))
+    write_submission(layout.table("test"), labels, first)
+    for copy in copies:
+        with atomic_path(copy) as temporary:
+            shutil.copyfile(first, temporary)
 
 
 def report(config: Config, layout: Layout, folder: Path) -> None:
@@ -109,26 +116,27 @@ def predict(config: Config, layout: Layout, source: Path, target: Path) -> np.nd
     """Write `id,label` for the pairs of any file, by the trained ensemble; returns the labels.
 
     Raises:
-        UserError: the ensemble is not trained, or the file cannot be read.
+        UserError: the ensemble is not trained, or no longer what was tuned, or the file cannot be
+            read.
     """
+    from .ensemble.finished import finished_run
     from .ensemble.submission import write_submission
     from .training.member import predict_piece
 
     frame = read_pairs(source, labelled=False).frame
-    missing = [piece for piece in layout.pieces if not (piece / "done.json").is_file()]
-    if missing or not layout.decision_file.is_file():
+    if not layout.decision_file.is_file():
         raise UserError(
-            f"The ensemble of profile '{config.profile}' is not trained (nothing in "
-            f"{(missing or [layout.decision_file])[0]}). Run first: "
-            f"bash run.sh --profile {config.profile}"
+            f"The ensemble of profile '{config.profile}' is not trained (there is no "
+            f"{layout.decision_file}). Run first: bash run.sh --profile {config.profile}"
         )
+    layout, decision = finished_run(layout.work, layout.results)
     pieces = [(name, fold) for name in layout.members for fold in range(layout.folds)]
     logits: dict[str, list[np.ndarray]] = {name: [] for name in layout.members}
     for name, fold in tqdm(pieces, "predict", unit="model"):
         folder = layout.piece(name, fold)
         logits[name].append(predict_piece(frame, config.paths.pretrained, folder))
     means = {name: np.mean(values, axis=0) for name, values in logits.items()}
-    labels = read_decision(layout).decide(means)
+    labels = decision.decide(means)
     write_submission(frame, labels, target)
     return labels
 

@@ -9,13 +9,17 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import torch
 from tiny_run import ROOT, cut_sample, settings
 
 from src.__main__ import entry
+from src.config import load_config
+from src.files import save_tensors
 from src.pipeline import Pipeline
 
 
@@ -215,6 +219,17 @@ def test_the_data_directory_may_have_any_name(
     assert facts["files"]["train"]["pairs"] == 40 and not facts["is_sample"]
 
 
+def test_the_sample_never_takes_the_place_of_a_submission(options: list[str], tmp_path: Path):
+    overrides = [option for option in options if "=" in option]
+    real = Pipeline(load_config("tiny", overrides))
+    sample = Pipeline(load_config("tiny", overrides))
+    sample.sources = replace(real.sources, is_sample=True)
+    top = tmp_path / "submissions" / "submission.csv"
+    assert real.submissions[1:] == [top] and sample.submissions == [
+        tmp_path / "submissions" / "tiny-sample" / "submission.csv"
+    ]
+
+
 def test_the_sample_stands_in_loudly_and_apart(tmp_path: Path) -> None:
     clone, elsewhere = tmp_path / "clone", tmp_path / "elsewhere"
     shutil.copytree(ROOT / "src", clone / "src", ignore=shutil.ignore_patterns("__pycache__"))
@@ -272,6 +287,46 @@ def test_ctrl_c_says_how_to_go_on(
     assert outcome.code == 130
     assert outcome.err.split("\n")[-2] == "Interrupted. The same command continues from here."
     assert "Aborted" not in outcome.err
+
+
+def test_weights_that_do_not_fit_are_an_error_of_the_system(tmp_path: Path) -> None:
+    """The library's own error is none, and would end in a traceback. A limit stands for a disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(OSError) as caught:
+            save_tensors({"weight": torch.ones(100_000)}, tmp_path / "model.safetensors")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert caught.value.errno == errno.EFBIG
+    assert caught.value.filename == str(tmp_path / "model.safetensors")
+
+
+def test_a_place_that_cannot_be_written_is_one_message(
+    src: Command, options: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    outcome = src("prepare", *options, f"paths.work={tmp_path / 'file'}")
+    assert outcome.code == 2 and outcome.err.startswith("error: ")
+    assert str(tmp_path / "file") in outcome.err and "Traceback" not in outcome.err
+    assert (tmp_path / "file").read_text() == "in the way"
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("nonsense", "cannot be opened (ArgumentError)"),
+        ("mysql+nodriver://me:secret@host/name", "cannot be opened (NoSuchModuleError)"),
+        ("mysql://me:secret@host/name", "the driver of this kind of database is not installed"),
+        ("sqlite:////nowhere/study.db", "cannot be opened (OperationalError)"),
+    ],
+)
+def test_a_storage_is_tried_before_anything_is_trained(
+    src: Command, options: list[str], tmp_path: Path, url: str, said: str
+) -> None:
+    outcome = src("run", *options, f"optuna.storage={url}")
+    assert outcome.code == 2 and said in outcome.err
+    assert "secret" not in outcome.err and not (tmp_path / "work").exists()
 
 
 def test_a_full_disk_is_one_message(

@@ -33,7 +33,8 @@ def finished_run(
         (folder / "train" / "m" / f"fold{fold}").mkdir(parents=True)
         np.save(folder / "train" / "m" / f"fold{fold}" / "oof.npy", logits[folds == fold])
     np.save(folder / "tune" / "cross_fitted.npy", np.array(decided))
-    tuned_on = [sha256(file) for file in sorted(folder.glob("train/m/*/oof.npy"))]
+    read = [folder / "split" / "folds.npy", *sorted(folder.glob("train/m/*/oof.npy"))]
+    tuned_on = [sha256(file) for file in read]
     write_json(folder / "tune" / "done.json", {"inputs": tuned_on})
     return folder
 
@@ -83,5 +84,5 @@ def test_a_run_that_changed_after_it_was_tuned_is_refused(tmp_path: Path):
     half_way = finished_run(tmp_path / "half", [1, 0], [1, 0])
     (half_way / "train" / "m" / "fold0" / "oof.npy").unlink()
     for changed in (trained_again, half_way):
-        with pytest.raises(UserError, match="changed after it was tuned"):
+        with pytest.raises(UserError, match="was changed after its weights were tuned"):
             compare_runs(a, changed)

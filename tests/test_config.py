@@ -59,6 +59,9 @@ def test_an_unknown_profile_names_the_known_ones() -> None:
         ("training=5", "members.siamese-fgm.training"),
         ("training.adversarial.method=fgsm", "members.siamese-fgm.training.adversarial.method"),
         ("colour=blue", "colour"),
+        ("split.seed=-1", "split.seed"),
+        ("members.siamese-fgm.seed=2147483648", "members.siamese-fgm.seed"),
+        ("members.siamese-fgm.features=[]", "members.siamese-fgm.features"),
     ],
 )
 def test_a_setting_that_cannot_be_is_named(override: str, key: str) -> None:

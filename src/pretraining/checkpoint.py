@@ -5,12 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 from torch import nn
 from transformers import AutoConfig, AutoTokenizer, PreTrainedTokenizerBase
 
 from ..errors import UserError
-from ..files import atomic_path
+from ..files import atomic_path, save_tensors
 from .tasks import IGNORED, MaskedWords, model_class
 
 MASK = "<mask>"
@@ -63,7 +62,7 @@ def save(model: nn.Module, tokenizer: PreTrainedTokenizerBase, folder: Path) -> 
             seen.add(values.data_ptr())
             tensors[name] = values.detach().contiguous()
     with atomic_path(folder / "model.safetensors") as temporary:
-        save_file(tensors, temporary, metadata={"format": "pt"})
+        save_tensors(tensors, temporary)
 
 
 def head_warning(

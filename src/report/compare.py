@@ -7,10 +7,8 @@ import numpy as np
 
 from ..data.graph import components, wording
 from ..ensemble.blend import blend
-from ..ensemble.tune import Decision
+from ..ensemble.finished import finished_run
 from ..errors import UserError
-from ..files import read_json, sha256
-from ..layout import Layout
 from .intervals import mcnemar, paired_difference, paired_loss_difference
 from .metrics import accuracy
 
@@ -50,7 +48,7 @@ def compare_runs(work_a: Path, work_b: Path) -> Comparison:
     """
     frames, decided, logits = [], [], []
     for work in (work_a, work_b):
-        layout, decision = _finished(work)
+        layout, decision = finished_run(work, work)
         frames.append(layout.table("train"))
         decided.append(np.load(layout.cross_fitted_file, allow_pickle=False))
         logits.append(blend(layout.out_of_fold(), decision.weights) - decision.threshold)
@@ -68,22 +66,3 @@ def compare_runs(work_a: Path, work_b: Path) -> Comparison:
         mcnemar(labels, *decided),
         paired_loss_difference(labels, *logits, groups),
     )
-
-
-def _finished(work: Path) -> tuple[Layout, Decision]:
-    """A run whose weights and threshold were tuned on the predictions that are there now."""
-    refusal = UserError(
-        f"{work} holds no finished run, or one that was changed after it was tuned. Run the "
-        "pipeline there first, to its end."
-    )
-    marker = work / "tune" / "done.json"
-    if not marker.is_file():
-        raise refusal
-    decision = Decision(**read_json(work / "tune" / "decision.json"))
-    folds = int(np.load(work / "split" / "folds.npy", allow_pickle=False).max()) + 1
-    layout = Layout(work, work, tuple(decision.weights), folds)
-    logits = [piece / "oof.npy" for piece in layout.pieces]
-    tuned_on = read_json(marker)["inputs"]
-    if not all(file.is_file() and sha256(file) in tuned_on for file in logits):
-        raise refusal
-    return layout, decision

@@ -18,6 +18,7 @@ from .metrics import accuracy, confident_mistakes, per_category
 from .page import write_report
 
 ENSEMBLE = "ensemble"
+_NEW_QUESTIONS = ("dev_accuracy_new_questions", "dev_interval_new_questions")
 
 
 def summarise(config: Config, layout: Layout, decision: Decision, facts: dict[str, Any]) -> None:
@@ -67,7 +68,8 @@ def summarise(config: Config, layout: Layout, decision: Decision, facts: dict[st
         "weights": decision.weights,
         "threshold": decision.threshold,
         **_costs(layout),
-        "settings": config.model_dump(mode="json"),
+        # A storage's URL may hold a password, and no result depends on it.
+        "settings": config.model_dump(mode="json", exclude={"optuna"}),
     }  # fmt: skip
     write_json(layout.results / "metrics.json", metrics)
     blended = blend(out_of_fold, decision.weights)
@@ -90,13 +92,12 @@ def _scores(frame: pd.DataFrame, predicted: np.ndarray, groups: np.ndarray, kind
 
 def _dev_scores(dev: pd.DataFrame | None, predicted: np.ndarray | None, new: np.ndarray) -> dict:
     if dev is None or predicted is None:
-        names = ("dev_accuracy", "dev_interval", "dev_accuracy_new_questions")
-        return dict.fromkeys(names)
-    scores = _scores(dev, predicted, components(dev, key=wording), "dev")
-    labels = dev["label"].to_numpy()
-    scores["dev_accuracy_new_questions"] = (
-        accuracy(labels[new], predicted[new]) if new.any() else None
-    )
+        return dict.fromkeys(("dev_accuracy", "dev_interval", *_NEW_QUESTIONS))
+    groups = components(dev, key=wording)
+    scores = _scores(dev, predicted, groups, "dev") | dict.fromkeys(_NEW_QUESTIONS)
+    if new.any():
+        found = _scores(dev[new], predicted[new], groups[new], "dev")
+        scores |= dict(zip(_NEW_QUESTIONS, found.values(), strict=True))
     return scores
 
 

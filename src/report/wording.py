@@ -66,5 +66,7 @@ def _row(name: str, scores: Mapping[str, Any], weight: str) -> ScoreRow:
         weight=weight,
         cv=score(scores["cv_accuracy"], scores["cv_interval"]),
         dev=score(scores.get("dev_accuracy"), scores.get("dev_interval")),
-        dev_new_questions=score(scores.get("dev_accuracy_new_questions")),
+        dev_new_questions=score(
+            scores.get("dev_accuracy_new_questions"), scores.get("dev_interval_new_questions")
+        ),
     )

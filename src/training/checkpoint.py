@@ -11,10 +11,9 @@ from pathlib import Path
 
 import torch
 from safetensors import safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from ..files import atomic_path
+from ..files import atomic_path, save_tensors
 
 
 @dataclass
@@ -45,7 +44,7 @@ def save_checkpoint(
             tensors[f"optimizer/{names[id(parameter)]}/{key}"] = values
     whole = {name: values.detach().contiguous() for name, values in tensors.items()}
     with atomic_path(path) as temporary:
-        save_file(whole, temporary, metadata={"history": json.dumps(progress.history)})
+        save_tensors(whole, temporary, {"history": json.dumps(progress.history)})
 
 
 def load_checkpoint(

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from accelerate import PartialState
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
 from ..config import MemberConfig
-from ..files import atomic_path, read_json, write_json
+from ..files import atomic_path, read_json, save_tensors, write_json
 from ..models.build import build_model, read_for
 from .checkpoint import Progress, under
 from .loop import autocast, log_loss, train
@@ -104,7 +104,7 @@ def train_piece(
     processes = PartialState()
     if processes.is_main_process:  # all hold the same weights; one writes them
         with atomic_path(folder / WEIGHTS) as temporary:
-            save_file(model.state_dict(), temporary)
+            save_tensors(model.state_dict(), temporary)
         logits = {"oof": progress.valid_logits.numpy()}
         for name in unseen.keys() - logits.keys():
             logits[name] = predict(model, tokenizer, member, unseen[name])

@@ -1,0 +1,40 @@
+"""What a finished run has decided, read back from its work folder."""
+
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import UserError
+from ..files import read_json, sha256
+from ..layout import Layout
+from .tune import Decision
+
+
+def finished_run(work: Path, results: Path) -> tuple[Layout, Decision]:
+    """Members, folds, weights and threshold of the ensemble that was tuned in `work`.
+
+    They are the run's own, whatever the settings say today, and the predictions that they were
+    tuned on are the ones that are there: nothing was trained again since, alone or by other
+    settings.
+
+    Raises:
+        UserError: the run is not finished, or was changed after it was tuned.
+    """
+    marker = work / "tune" / "done.json"
+    if not marker.is_file():
+        raise UserError(f"{work} holds no finished run. Run the pipeline there to its end first.")
+    decision = Decision(**read_json(work / "tune" / "decision.json"))
+    folds_file = work / "split" / "folds.npy"
+    changed = not folds_file.is_file()
+    if not changed:
+        folds = int(np.load(folds_file, allow_pickle=False).max()) + 1
+        layout = Layout(work, results, tuple(decision.weights), folds)
+        read = [folds_file, *(piece / "oof.npy" for piece in layout.pieces)]
+        tuned_on = read_json(marker)["inputs"]
+        changed = not all(file.is_file() and sha256(file) in tuned_on for file in read)
+    if changed:
+        raise UserError(
+            f"{work} was changed after its weights were tuned (something was trained or divided "
+            "again). Run the pipeline there to its end first: it makes what no longer fits."
+        )
+    return layout, decision
