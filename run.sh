@@ -14,8 +14,8 @@ installed="$venv/installed-requirements.txt"
 if [[ ! -x "$python" ]] || ! cmp -s "$root/requirements.txt" "$installed"; then
   if ! "$python" -m pip --version >/dev/null 2>&1; then
     host="${PYTHON:-python3}"
-    if ! "$host" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
-      echo "error: Python 3.11 or newer is needed; $host is $("$host" --version 2>&1)." >&2
+    if ! "$host" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))'; then
+      echo "error: Python 3.11, 3.12 or 3.13 is needed; $host is $("$host" --version 2>&1)." >&2
       echo "Name another one: PYTHON=/path/to/python3.12 bash run.sh" >&2
       exit 2
     fi

@@ -429,5 +429,5 @@ def test_run_sh_installs_once_and_again_after_a_failure(clone: Clone) -> None:
 def test_run_sh_wants_python_3_11(clone: Clone) -> None:
     ended = clone.run(STUB_TOO_OLD="1")
     assert ended.returncode == 2
-    assert "Python 3.11 or newer" in ended.stderr and "Python 3.9.1" in ended.stderr
+    assert "Python 3.11, 3.12 or 3.13" in ended.stderr and "Python 3.9.1" in ended.stderr
     assert not (clone.root / ".venv").exists()

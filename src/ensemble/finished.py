@@ -30,7 +30,7 @@ def finished_run(work: Path, results: Path) -> tuple[Layout, Decision]:
         folds = int(np.load(folds_file, allow_pickle=False).max()) + 1
         layout = Layout(work, results, tuple(decision.weights), folds)
         read = [folds_file, *(piece / "oof.npy" for piece in layout.pieces)]
-        tuned_on = read_json(marker)["inputs"]
+        tuned_on = read_json(marker).get("inputs", ())
         changed = not all(file.is_file() and sha256(file) in tuned_on for file in read)
     if changed:
         raise UserError(

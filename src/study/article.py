@@ -12,7 +12,7 @@ transitive augmentation. Here both, without and with FGM, are trained and scored
 Two is made of the same augmented pairs as one, so the gap between them is what the leak is worth to
 a network of this size of training part; three shows what is left on data that nobody augmented.
 Both architectures at full size take hours on a CPU, so that nearly all training pairs of one share
-a question with an evaluated pair, where of the whole file 32 % do. How many of the 95.7 points were
+a question with an evaluated pair, where of the whole file 29 % do. How many of the 95.7 points were
 leakage is therefore asked at full size, of one architecture: study `leak`.
 """
 

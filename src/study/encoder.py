@@ -2,7 +2,8 @@
 
 All have the same head and the same objective; what changes is how a question becomes a vector, and
 how much of it was learnt elsewhere. The encoders without pre-training see the training questions
-only, and start from word vectors trained on these.
+only; all but the Transformer, which starts from random weights, start from word vectors trained on
+these.
 """
 
 from collections.abc import Callable, Mapping
