@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from src.config import MemberConfig, TrainingConfig, load_config
-from src.data.graph import audit
+from src.data.graph import audit, wording
 from src.data.pairs import read_pairs, write_pairs
 from src.errors import UserError
 from src.files import read_json
@@ -21,10 +21,12 @@ from src.models.build import build_model
 from src.study.adversarial import edited
 from src.study.article import keep_leak, redivide
 from src.study.augmentation import is_uncertain
+from src.study.backbone import read_questions
 from src.study.bench.arm import Trial, Workplace
 from src.study.bench.budget import Budget
 from src.study.bench.fitted import Fitted, train_member, tuned_margin
 from src.study.bench.parts import hold_out, sample_groups
+from src.study.bench.standard import official_column
 from src.study.catalogue import STUDIES, load_study
 from src.study.results.publish import FILES
 from src.study.results.statistics import (
@@ -259,6 +261,16 @@ def test_training_that_fails_is_a_finding(
     outcome = fitted.outcome({"head": fitted.predict(parts.evaluation)})
     assert outcome.facts["failed"] == 1.0
     assert "wild: the loss is not finite" in capsys.readouterr().err
+
+
+def test_no_backbone_has_read_what_it_is_scored_on(sample: Path, pretrained: Path, tmp_path: Path):
+    given = config(sample, tmp_path, pretrained)
+    everything = Budget(pairs=None, evaluation=None, epochs=1)
+    place = Workplace(given, everything, sample / "train.csv", None, tmp_path)
+    scored = official_column(place).divide(2020).evaluation
+    held_out = {wording(text) for text in [*scored["query1"], *scored["query2"]]}
+    read = {wording(text) for text in read_questions(place)}
+    assert read and held_out and not read & held_out
 
 
 def test_the_control_of_augmentation_has_more_updates_and_no_new_pair(
