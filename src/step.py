@@ -6,7 +6,6 @@ and written after everything else, so a killed step is simply run again.
 """
 
 import hashlib
-import importlib.metadata
 import json
 import os
 import resource
@@ -187,14 +186,6 @@ def code_version(name: str) -> str:
         if file.suffix in {".py", ".yaml", ".j2"}:
             digest.update(file.read_bytes())
     return digest.hexdigest()
-
-
-def package_version(name: str) -> str | None:
-    """The version of an installed package; None where it is not installed."""
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 def peak_memory_gb() -> float:

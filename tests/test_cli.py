@@ -318,6 +318,7 @@ def test_a_place_that_cannot_be_written_is_one_message(
         ("nonsense", "cannot be opened (ArgumentError)"),
         ("mysql+nodriver://me:secret@host/name", "cannot be opened (NoSuchModuleError)"),
         ("mysql://me:secret@host/name", "the driver of this kind of database is not installed"),
+        ("mysql://me:secret@host:port/name", "cannot be opened (ValueError)"),
         ("sqlite:////nowhere/study.db", "cannot be opened (OperationalError)"),
     ],
 )

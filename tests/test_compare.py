@@ -33,7 +33,8 @@ def finished_run(
         (folder / "train" / "m" / f"fold{fold}").mkdir(parents=True)
         np.save(folder / "train" / "m" / f"fold{fold}" / "oof.npy", logits[folds == fold])
     np.save(folder / "tune" / "cross_fitted.npy", np.array(decided))
-    read = [folder / "split" / "folds.npy", *sorted(folder.glob("train/m/*/oof.npy"))]
+    read = [folder / name for name in ("prepare/train.csv", "split/folds.npy")]
+    read += [*sorted(folder.glob("train/m/*/oof.npy"))]
     tuned_on = [sha256(file) for file in read]
     write_json(folder / "tune" / "done.json", {"inputs": tuned_on})
     return folder
@@ -83,6 +84,11 @@ def test_a_run_that_changed_after_it_was_tuned_is_refused(tmp_path: Path):
     np.save(trained_again / "train" / "m" / "fold1" / "oof.npy", np.array([3.0]))
     half_way = finished_run(tmp_path / "half", [1, 0], [1, 0])
     (half_way / "train" / "m" / "fold0" / "oof.npy").unlink()
-    for changed in (trained_again, half_way):
+    other_rows = finished_run(tmp_path / "other", [1, 0], [1, 0])
+    table = other_rows / "prepare" / "train.csv"
+    table.write_text(table.read_text("utf-8").replace("问题0", "问题00"), "utf-8")
+    gone = finished_run(tmp_path / "gone", [1, 0], [1, 0])
+    (gone / "prepare" / "train.csv").unlink()
+    for changed in (trained_again, half_way, other_rows, gone):
         with pytest.raises(UserError, match="was changed after its weights were tuned"):
             compare_runs(a, changed)

@@ -243,19 +243,6 @@ def test_a_half_made_encoder_is_made_again(tiny_directory, tmp_path):
         assert (broken / name).read_bytes() == (tiny_directory / name).read_bytes()
 
 
-def test_an_encoder_follows_the_code_that_makes_it(tmp_path):
-    load_encoder("tiny", tmp_path)
-    weights, record = (tmp_path / "tiny" / name for name in ("model.safetensors", "origin.json"))
-    made = weights.read_bytes()
-    weights.write_bytes(b"of an older converter")
-    record.write_text(json.dumps({"code": "older", "package": None}))
-    load_encoder("tiny", tmp_path)
-    assert weights.read_bytes() == made
-    before = weights.stat().st_mtime_ns
-    load_encoder("tiny", tmp_path)
-    assert weights.stat().st_mtime_ns == before
-
-
 def test_a_hub_style_bert_checkpoint_loads(directory, pretrained):
     # The shape of hfl/chinese-roberta-wwm-ext: masked-LM weights, vocab.txt, segments 0 and 1.
     for path in directory.glob("tokenizer*"):

@@ -29,12 +29,13 @@ def finished_run(work: Path, results: Path) -> tuple[Layout, Decision]:
     if not changed:
         folds = int(np.load(folds_file, allow_pickle=False).max()) + 1
         layout = Layout(work, results, tuple(decision.weights), folds)
-        read = [folds_file, *(piece / "oof.npy" for piece in layout.pieces)]
+        logits = [piece / "oof.npy" for piece in layout.pieces]
+        read = [layout.table_file("train"), folds_file, *logits]
         tuned_on = read_json(marker).get("inputs", ())
         changed = not all(file.is_file() and sha256(file) in tuned_on for file in read)
     if changed:
         raise UserError(
-            f"{work} was changed after its weights were tuned (something was trained or divided "
-            "again). Run the pipeline there to its end first: it makes what no longer fits."
+            f"{work} was changed after its weights were tuned: other data, other folds, or trained "
+            "again. Run the pipeline there to its end first; it makes what no longer fits."
         )
     return layout, decision

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 import optuna
 from optuna.samplers import TPESampler
-from optuna.storages import BaseStorage, InMemoryStorage, get_storage
+from optuna.storages import InMemoryStorage, get_storage
 from optuna.study import StudyDirection
+from sqlalchemy import create_engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from ..errors import UserError
@@ -28,22 +29,22 @@ class Decision:
         return (blend(logits, self.weights) > self.threshold).astype(np.int64)
 
 
-def open_storage(url: str) -> BaseStorage:
-    """The storage behind an Optuna URL.
+def check_storage(url: str) -> None:
+    """See that there is a database behind an Optuna URL; nothing is written to it.
 
     Raises:
         UserError: there is none, or no driver for it. The URL, which may hold a password, is not
             repeated.
     """
     try:
-        return get_storage(url)
+        create_engine(url).connect().close()
     except ImportError as error:
         raise UserError(
             "optuna.storage: the driver of this kind of database is not installed. Install it "
             "beside the other packages: .venv/bin/pip install pymysql (mysql+pymysql://…), "
             "psycopg[binary] (postgresql+psycopg://…)."
         ) from error
-    except SQLAlchemyError as error:
+    except (SQLAlchemyError, ValueError) as error:
         raise UserError(
             f"optuna.storage cannot be opened ({type(error).__name__}). Give a URL such as "
             "sqlite:///study.db or mysql+pymysql://user:password@host/name, of a server that runs."
@@ -104,7 +105,7 @@ def tune(
     if remaining > 0:
         study.optimize(objective, n_trials=remaining)
     if not resumable:
-        home = open_storage(storage)
+        home = get_storage(storage)
         if study_name in {study.study_name for study in home.get_all_studies()}:
             optuna.delete_study(study_name=study_name, storage=home)
         optuna.copy_study(from_study_name=study_name, from_storage=memory, to_storage=home)

@@ -10,8 +10,6 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedTokeniz
 from transformers.utils import logging as transformers_logging
 
 from ..errors import UserError
-from ..files import read_json, write_json
-from ..step import code_version, package_version
 from . import embedded, tiny, use_embedded
 from .dropout import replace_dropout
 from .pooling import pool
@@ -21,11 +19,11 @@ from .use_embedded import UseEncoder, is_use
 # Bidirectional attention over the whole sequence, absolute positions: safe to pack. A causal or
 # sliding-window model uses the same interface but would need a mask that packing does not give it.
 _PACKED = {"bert", "roberta", "xlm-roberta", "albert", "electra", "ernie", "distilbert"}
-# Encoders that are made on first use: the module that makes them, and the wheel it reads.
+# Encoders that are made on first use, by name.
 MAKERS = {
-    "e5-small-zh": (embedded, embedded.PACKAGE),
-    "use-v3-zh": (use_embedded, use_embedded.PACKAGE),
-    "tiny": (tiny, None),
+    "e5-small-zh": embedded.make,
+    "use-v3-zh": use_embedded.make,
+    "tiny": tiny.make,
 }
 
 transformers_logging.set_verbosity_error()
@@ -165,22 +163,11 @@ _WITH_POOLER = {"bert", "roberta", "xlm-roberta", "albert", "ernie"}
 
 
 def _make(name: str, pretrained: Path) -> Path:
-    """Made where it is missing, and again where the code or the wheel it came from has changed."""
-    maker, package = MAKERS[name]
     target = pretrained / name
-    record = target / "origin.json"
-    origin = {
-        "code": code_version(f"models/{maker.__name__.rsplit('.', 1)[-1]}.py"),
-        "package": package_version(package) if package else None,
-    }
     pretrained.mkdir(parents=True, exist_ok=True)
     with FileLock(pretrained / f".{name}.lock"):
-        is_whole = (target / "config.json").is_file()
-        is_old = not record.is_file() or read_json(record) != origin
-        # Without its wheel a copied directory is all there is.
-        if not is_whole or (is_old and (origin["package"] or not package)):
-            maker.make(target)
-            write_json(record, origin)
+        if not (target / "config.json").is_file():
+            MAKERS[name](target)
     return target
 
 

@@ -37,8 +37,8 @@ class Recipe:
     `external` adds as many pairs as the training part has, drawn from all that share no question
     with validation and evaluation, or from the uncertain ones among them (all of these, where
     they are fewer). `longer` is times the epochs: what more updates are worth without new pairs. (A
-    second copy of the pairs would not tell. Pairs with a common first question share a batch of the
-    bi-encoder, which encodes each question once: the copy of a pair would add nothing.)
+    second copy of the pairs would be another thing for the bi-encoder: pairs with a common first
+    question share a batch, so both copies would, and a step would see half as many different ones.)
     """
 
     longer: int = 1
