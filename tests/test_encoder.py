@@ -29,16 +29,11 @@ from transformers import (
 
 from src.data.pairs import read_pairs
 from src.errors import UserError
-from src.models.embedded import (
-    Vocabulary,
-    build_tokenizer,
-    chinese_pieces,
-    convert,
-    dequantise,
-    find_weights,
-)
+from src.models.e5_file import dequantise
+from src.models.embedded import convert, find_weights
 from src.models.encoder import Encoder, load_encoder
 from src.models.tokens import Tokens
+from src.models.unigram import Vocabulary, build_tokenizer, chinese_pieces
 
 VOCABULARY, BOS, PAD, EOS, FIRST = 6862, 0, 1, 2, 4  # of the tiny encoder's tokenizer
 # Large random weights: attention is far from uniform, so that a mistake in it is seen.

@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner
 from sklearn.linear_model import LogisticRegression
 
-from src.data.sample import INTENTS, Content, build, main
+from src.data.sample.__main__ import build, main
+from src.data.sample.concepts import INTENTS, Content
 
 SPLITS = ["train", "dev", "test"]
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import torch
 from transformers import BertConfig, BertModel
 
-from .embedded import Vocabulary, build_tokenizer, write_model_directory
+from .model_directory import write_model_directory
+from .unigram import Vocabulary, build_tokenizer
 
 _SPECIALS = ["<s>", "<pad>", "</s>", "<unk>"]
 
