@@ -13,7 +13,7 @@ def small_batch_member(config: Config, architecture: str, budget: Budget) -> Mem
 
     Three epochs of 720 pairs are 36 steps of the pipeline's 64 pairs: too few for a fresh head on
     one feature, or for a cross-encoder, to leave "always different" in every seed. In small batches
-    the same pairs take a third to a half more time.
+    the same pairs take 1.3 (cross-encoder) to 1.6 times as long.
     """
     member = base_member(config, architecture, budget)
     if budget.pairs is None:
