@@ -289,7 +289,8 @@ def entry() -> None:
         sys.exit(error.exit_code)
     except OSError as error:
         if error.errno != errno.ENOSPC:
-            if error.filename is None:
+            # A file that is gone is no place that the user chose badly: that needs a traceback.
+            if error.filename is None or isinstance(error, FileNotFoundError):
                 raise
             said = f"error: {error.filename}: {error.strerror}. Name another place."
             print(said, file=sys.stderr)

@@ -99,19 +99,20 @@ class Step:
                 _from_main(needed)
             if needed:
                 started = time.perf_counter()
-                fingerprint = self._begin()
+                read = self._begin()
                 if processes and self.shared:
                     processes.wait_for_everyone()
                 self.make(self.folder)
-                self._finish(fingerprint, time.perf_counter() - started)
+                self._finish(read, time.perf_counter() - started)
         if processes:
             processes.wait_for_everyone()
         return needed
 
-    def _begin(self) -> str:
-        """Take the marker away and clear what other settings have left; the fingerprint."""
+    def _begin(self) -> dict[str, Any]:
+        """Take the marker away and clear what other settings have left; what is read from now."""
         print(f"── {self.name}", file=sys.stderr, flush=True)
         fingerprint = self.fingerprint()
+        inputs = [sha256(path) for path in self.inputs]
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / MARKER).unlink(missing_ok=True)
         # Traces of another fingerprint (a half-trained model of other settings) are no use.
@@ -121,13 +122,11 @@ class Step:
                 if stale.is_file():
                     stale.unlink()
             write_json(pending, {"fingerprint": fingerprint})
-        return fingerprint
+        return {"fingerprint": fingerprint, "inputs": inputs}
 
-    def _finish(self, fingerprint: str, seconds: float) -> None:
+    def _finish(self, read: dict[str, Any], seconds: float) -> None:
         files = [path.name for path in self.folder.iterdir() if path.is_file()]
-        record = {
-            "fingerprint": fingerprint,
-            "inputs": [sha256(path) for path in self.inputs],
+        record = read | {
             "files": sorted(set(files) - {PENDING}),
             "delivered": self._delivered(),
             "seconds": round(seconds, 2),

@@ -23,10 +23,10 @@ from src.study.article import keep_leak, redivide
 from src.study.augmentation import is_uncertain
 from src.study.backbone import read_questions
 from src.study.bench.arm import Trial, Workplace
-from src.study.bench.budget import Budget
+from src.study.bench.budget import EVERYTHING, Budget
 from src.study.bench.fitted import Fitted, train_member, tuned_margin
 from src.study.bench.parts import hold_out, sample_groups
-from src.study.bench.standard import official_column
+from src.study.bench.standard import base_member, official_column
 from src.study.catalogue import STUDIES, load_study
 from src.study.results.publish import FILES
 from src.study.results.statistics import (
@@ -40,6 +40,7 @@ from src.study.results.statistics import (
 from src.study.robustness.attack import attacked_logits
 from src.study.robustness.edits import EDITS
 from src.study.run import run_study
+from src.study.small_batches import small_batch_member
 
 
 @pytest.fixture(scope="module")
@@ -271,6 +272,18 @@ def test_no_backbone_has_read_what_it_is_scored_on(sample: Path, pretrained: Pat
     held_out = {wording(text) for text in [*scored["query1"], *scored["query2"]]}
     read = {wording(text) for text in read_questions(place)}
     assert read and held_out and not read & held_out
+
+
+def test_small_batches_are_for_samples_only(sample: Path, pretrained: Path, tmp_path: Path):
+    given = config(sample, tmp_path, pretrained)
+    part = Budget(pairs=60, evaluation=20, epochs=1)
+    for architecture in ("siamese", "cross"):
+        small = small_batch_member(given, architecture, part)
+        base = base_member(given, architecture, part)
+        cut = base.training.model_copy(update={"batch_pairs": 16})
+        assert small == base.model_copy(update={"training": cut}) != base
+        whole = small_batch_member(given, architecture, EVERYTHING)
+        assert whole == base_member(given, architecture, EVERYTHING)
 
 
 def test_the_control_of_augmentation_has_more_updates_and_no_new_pair(
