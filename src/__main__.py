@@ -102,9 +102,7 @@ def run(profile: str | None, overrides: tuple[str, ...]) -> None:
 @click.argument("source", metavar="INPUT.csv", type=click.Path(path_type=Path))
 @click.argument("target", metavar="OUTPUT.csv", type=click.Path(path_type=Path))
 @_settings
-def predict(
-    source: Path, target: Path, profile: str | None, overrides: tuple[str, ...]
-) -> None:
+def predict(source: Path, target: Path, profile: str | None, overrides: tuple[str, ...]) -> None:
     """Decide the pairs of INPUT.csv with the trained ensemble; write id,label."""
     from .stages import predict as predict_file
 
@@ -187,7 +185,7 @@ def pretrain(**run) -> None:
     Not part of `run`: name the directory that it prints as a member's encoder to use it. The
     settings are pretrain.epochs, pretrain.learning_rate and so on. Questions of dev are left out.
     """
-    from .pretraining.stage import pretrain_encoders
+    from .lab.pretraining.pretrain import pretrain_encoders
 
     pretrain_encoders(_pipeline(**run))
 
@@ -203,7 +201,7 @@ def study(name: str, quick: bool, **run) -> None:
     NAME is one of: article, leak, pooling, objective, encoder, backbone, adversarial, augmentation.
     Killed, it continues with the first unfinished trial.
     """
-    from .study.run import run_study
+    from .lab.studies.run_study import run_study
 
     run_study(name, _pipeline(**run).config, quick)
 
@@ -238,7 +236,7 @@ def audit(train_file: Path, evaluation_file: Path, as_json: bool) -> None:
 @click.argument("work_b", type=click.Path(path_type=Path))
 def compare(work_a: Path, work_b: Path) -> None:
     """Is the run in WORK_A better than the one in WORK_B? A paired test, out of fold."""
-    from .report.compare import compare_runs
+    from .report.run_comparison import compare_runs
 
     print(compare_runs(work_a, work_b))
 
@@ -251,8 +249,8 @@ def bench(as_json: bool, quick: bool, overrides: tuple[str, ...]) -> None:
     """Time this project and sentence-transformers, in turns; under 15 minutes on two cores."""
     import json
 
-    from .bench.measure import FULL, QUICK, measure
     from .config import load_config
+    from .lab.benchmark.measure import FULL, QUICK, measure
 
     for override in overrides:
         if not override.startswith(("data.", "paths.")):
@@ -268,7 +266,7 @@ def bench(as_json: bool, quick: bool, overrides: tuple[str, ...]) -> None:
     else:
         from rich.console import Console
 
-        from .bench.table import tables
+        from .lab.benchmark.benchmark_tables import tables
 
         for table in tables(results):
             Console().print(table)

@@ -50,6 +50,14 @@ def save_tensors(
         raise OSError(int(number[1]) if number else errno.EIO, str(error), str(path)) from error
 
 
+def save_array(target: Path, values: Any) -> None:
+    """Write a numpy array as .npy, atomically."""
+    import numpy as np
+
+    with atomic_path(target) as temporary:
+        np.save(temporary, values)
+
+
 def write_text(target: Path, text: str) -> None:
     """Write `text` as UTF-8, atomically."""
     with atomic_path(target) as temporary:

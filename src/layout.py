@@ -1,12 +1,14 @@
 """Where a run keeps its files, and how they are read back."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
-import pandas as pd
-
-from .data.pairs import read_pairs
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
 
 ROLES = ("train", "dev", "test", "external")
 
@@ -41,22 +43,34 @@ class Layout:
         """int64[P]: the fold of every training row."""
         return self.work / "split" / "folds.npy"
 
-    def part_file(self, fold: int) -> Path:
-        """The augmented training part of a fold."""
-        return self.work / "augment" / f"fold{fold}" / "train.csv"
+    def training_part_file(self, fold: int) -> Path:
+        """The pairs that the models of a fold are trained on."""
+        return self.work / "training-part" / f"fold{fold}" / "train.csv"
 
-    def piece(self, member: str, fold: int) -> Path:
-        """The folder of one member's training on one fold."""
+    def fold_model(self, member: str, fold: int) -> Path:
+        """The folder of one member's weights, trained on one fold's training part."""
         return self.work / "train" / member / f"fold{fold}"
 
-    def weights_file(self, member: str, fold: int) -> Path:
-        """The weights of one member trained on one fold."""
-        return self.piece(member, fold) / "model.safetensors"
-
     @property
-    def pieces(self) -> list[Path]:
-        """The folders of all training."""
-        return [self.piece(name, fold) for name in self.members for fold in range(self.folds)]
+    def fold_models(self) -> list[Path]:
+        """The folders of all weights."""
+        return [self.fold_model(name, fold) for name in self.members for fold in range(self.folds)]
+
+    def weights_file(self, member: str, fold: int) -> Path:
+        """The weights of one member on one fold."""
+        return self.fold_model(member, fold) / "model.safetensors"
+
+    def logits_file(self, member: str, fold: int, role: str) -> Path:
+        """float64[P]: logits of "oof" (the fold's own rows), "dev" or "test" by a fold's model."""
+        return self.work / "predict" / member / f"fold{fold}" / role / "logits.npy"
+
+    def logits_files(self, role: str) -> list[Path]:
+        """The logits of all members and folds."""
+        return [
+            self.logits_file(name, fold, role)
+            for name in self.members
+            for fold in range(self.folds)
+        ]
 
     @property
     def decision_file(self) -> Path:
@@ -70,32 +84,47 @@ class Layout:
 
     def table(self, role: str) -> pd.DataFrame | None:
         """A pair frame, None where the run has no such file."""
+        from .data.pairs import read_pairs
+
         path = self.table_file(role)
-        if not path.is_file():
-            return None
-        return read_pairs(path, labelled=role != "test").frame
+        return read_pairs(path, labelled=role != "test").frame if path.is_file() else None
+
+    def train(self) -> pd.DataFrame:
+        """The pair frame of all folds."""
+        from .data.pairs import read_pairs
+
+        return read_pairs(self.table_file("train"), labelled=True).frame
 
     def fold_numbers(self) -> np.ndarray:
         """int64[P]."""
-        return np.load(self.folds_file, allow_pickle=False)
+        return _load(self.folds_file)
 
     def out_of_fold(self) -> dict[str, np.ndarray]:
         """Logits float64[P] a member; every row by the model that did not train on it."""
+        import numpy as np
+
         folds = self.fold_numbers()
         logits = {}
         for name in self.members:
             values = np.empty(len(folds))
             for fold in range(self.folds):
-                values[folds == fold] = self._logits(name, fold, "oof")
+                values[folds == fold] = _load(self.logits_file(name, fold, "oof"))
             logits[name] = values
         return logits
 
     def unseen(self, role: str) -> dict[str, np.ndarray]:
         """Logits float64[P] a member of dev or test: the mean over the folds' models."""
+        import numpy as np
+
         return {
-            name: np.mean([self._logits(name, fold, role) for fold in range(self.folds)], axis=0)
+            name: np.mean(
+                [_load(self.logits_file(name, fold, role)) for fold in range(self.folds)], axis=0
+            )
             for name in self.members
         }
 
-    def _logits(self, member: str, fold: int, name: str) -> np.ndarray:
-        return np.load(self.piece(member, fold) / f"{name}.npy", allow_pickle=False)
+
+def _load(path: Path) -> np.ndarray:
+    import numpy as np
+
+    return np.load(path, allow_pickle=False)

@@ -1,37 +1,220 @@
-"""The stages in the order in which the data meets them, and what each reads and writes.
+"""The way of a pair from train.csv to submission.csv: the stages, in the order of the data.
 
-    prepare   validated pair tables
-    split     folds over connected components of the question graph
-    augment   a training part for each fold
-    train     member × fold → weights; out-of-fold, dev and test logits
-    tune      Optuna on out-of-fold logits → weights and threshold
-    submit    submissions/<run>/submission.csv; but for the sample, also submissions/submission.csv
-    report    metrics.json, figures, report.html
+    train.csv, dev.csv, test.csv
+       └ prepare         validated pair tables; leak audit of train → dev
+       └ split           folds over connected components of the question graph
+       └ training-part   of each fold: the other folds' rows and what is derived from them
+       └ train           member × fold → weights
+       └ predict         weights × table → logits: out of fold, dev, test
+       └ tune            Optuna on out-of-fold logits → member weights, threshold
+       └ submit          submissions/<run>/submission.csv, copied to submissions/submission.csv
+       └ report          metrics.json, figures, report.html
 
-A step's inputs are files that earlier steps wrote, so a changed setting makes exactly those steps
-run again that depend on it.
+A stage is one function: its name and summary are those of the command, and its steps say what is
+read, which settings count, and what makes the result (step.py: a step is made once, and again only
+when one of these changes). A new stage is a function here and a line in `STAGES`. The imports are
+inside the functions so that `--help` need not wait for torch.
 """
+
+from __future__ import annotations
 
 import importlib.metadata
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from . import stages
-from .config import Config, MemberConfig
-from .data.prepare import Sources, find_sources, prepare
 from .errors import UserError
 from .files import files_in
 from .layout import Layout
 from .step import Step, exclusive
 
-STAGES = ("prepare", "split", "augment", "train", "tune", "submit", "report")
+if TYPE_CHECKING:
+    from .config import Config
+    from .data.sources import Sources
+
+
+def prepare(run: Pipeline) -> Iterator[Step]:
+    """Read and validate the competition files; audit them for leaks."""
+    from .data.prepare import write_tables
+
+    use_dev = run.config.data.use_dev
+    yield Step(
+        "prepare",
+        run.layout.work / "prepare",
+        partial(write_tables, run.sources, use_dev),
+        reads=[path for _, path in run.sources.roles],
+        settings={"use_dev": use_dev, "roles": [role for role, _ in run.sources.roles]},
+    )
+
+
+def split(run: Pipeline) -> Iterator[Step]:
+    """Assign training rows to folds over connected components."""
+    from .data.folds import write_folds
+
+    table = run.layout.table_file("train")
+    yield Step(
+        "split",
+        run.layout.folds_file.parent,
+        partial(write_folds, table, run.config.split),
+        reads=[table],
+        settings=run.config.split.model_dump(),
+    )
+
+
+def training_part(run: Pipeline) -> Iterator[Step]:
+    """Write what each fold is trained on: the other folds' rows and what is derived from them."""
+    from .data.training_part import write_training_part
+
+    # dev and test of the moment are kept out of training, but do not count: one that comes later,
+    # or in their place, is predicted by the weights that are there (see report/summary.py).
+    tables = {role: run.layout.table_file(role) for role in run.roles}
+    counted = [tables[role] for role in ("train", "external") if role in tables]
+    for fold in range(run.config.split.folds):
+        yield Step(
+            f"training-part fold {fold}",
+            run.layout.training_part_file(fold).parent,
+            partial(
+                write_training_part, tables, run.layout.folds_file, fold, run.config.augment
+            ),
+            reads=[run.layout.folds_file, *counted],
+            settings=run.config.augment.model_dump(exclude={"swap"}) | {"fold": fold},
+        )
+
+
+def train(run: Pipeline) -> Iterator[Step]:
+    """Train members on folds."""
+    for name in run.config.members:
+        for fold in range(run.config.split.folds):
+            yield _train_on(run, name, fold)
+
+
+def _train_on(run: Pipeline, name: str, fold: int) -> Step:
+    from .training.fold_model import FoldFiles, train_fold_model
+
+    member, layout = run.config.members[name], run.layout
+    files = FoldFiles(
+        layout.training_part_file(fold), layout.table_file("train"), layout.folds_file, fold
+    )
+    start = [layout.weights_file(member.start, fold)] if member.start else []
+    # A siamese network does not see the order of a pair.
+    swap = run.config.augment.swap if member.architecture == "cross" else 0.0
+    return Step(
+        f"train {name} fold {fold}",
+        layout.fold_model(name, fold),
+        partial(
+            train_fold_model, member, files, swap, run.config.paths.pretrained, next(iter(start), None)
+        ),
+        reads=[*files.paths, *start, *files_in(member.encoder)],
+        settings={"member": member.model_dump(), "swap": swap, "fold": fold} | _libraries(),
+        superseded=layout.work / "superseded" / "train" / name / f"fold{fold}",
+        shared=True,
+    )
+
+
+def predict(run: Pipeline) -> Iterator[Step]:
+    """Predict, with the weights of every fold, its own rows, dev and test."""
+    from .ensemble.logits import write_logits
+
+    layout = run.layout
+    tables = {"oof": layout.table_file("train")}
+    tables |= {role: layout.table_file(role) for role in run.roles if role in ("dev", "test")}
+    for name in run.config.members:
+        for fold in range(run.config.split.folds):
+            for role, table in tables.items():
+                model = layout.fold_model(name, fold)
+                folds = layout.folds_file if role == "oof" else None
+                yield Step(
+                    f"predict {role} by {name} fold {fold}",
+                    layout.logits_file(name, fold, role).parent,
+                    partial(
+                        write_logits, model, run.config.paths.pretrained, table, folds, fold
+                    ),
+                    reads=[layout.weights_file(name, fold), table, *([folds] if folds else [])],
+                    settings=_libraries(),
+                )
+
+
+def tune(run: Pipeline) -> Iterator[Step]:
+    """Search weights and threshold on out-of-fold predictions."""
+    from .ensemble.tune import write_decision
+
+    layout, optuna = run.layout, run.config.optuna
+    yield Step(
+        "tune",
+        layout.decision_file.parent,
+        partial(write_decision, run.config, layout),
+        reads=[layout.table_file("train"), layout.folds_file, *layout.logits_files("oof")],
+        settings=run.config.tune.model_dump() | {"storage": optuna.storage},
+    )
+
+
+def submit(run: Pipeline) -> Iterator[Step]:
+    """Decide the test file and write the submission."""
+    from .ensemble.submission import submit_test
+
+    if "test" not in run.roles:
+        return
+    layout = run.layout
+    yield Step(
+        "submit",
+        layout.work / "submit",
+        partial(submit_test, layout, run.submissions),
+        reads=[layout.decision_file, layout.table_file("test"), *layout.logits_files("test")],
+        settings={"results": str(layout.results)},
+        delivers=run.submissions,
+    )
+
+
+def report(run: Pipeline) -> Iterator[Step]:
+    """Write metrics.json, figures and report.html."""
+    from .report.summary import summarise
+
+    layout = run.layout
+    parts = [layout.training_part_file(fold) for fold in range(layout.folds)]
+    dev = layout.logits_files("dev") if "dev" in run.roles else []
+    yield Step(
+        "report",
+        layout.work / "report",
+        partial(summarise, run.config, layout),
+        reads=[
+            layout.facts_file,
+            *parts,
+            layout.decision_file,
+            layout.cross_fitted_file,
+            *(model / "done.json" for model in layout.fold_models),
+            *dev,
+        ],
+        settings={"results": str(layout.results), "config": run.config.model_dump(mode="json")},
+        delivers=[layout.results / name for name in ("metrics.json", "report.html")],
+    )
+
+
+STAGES: tuple[Callable[[Pipeline], Iterator[Step]], ...] = (
+    prepare,
+    split,
+    training_part,
+    train,
+    predict,
+    tune,
+    submit,
+    report,
+)
+
+
+def stage_name(stage: Callable) -> str:
+    """The command's name: "training-part"."""
+    return stage.__name__.replace("_", "-")
+
+
+def _libraries() -> dict[str, Any]:
+    names = ("torch", "transformers", "tokenizers")
+    return {"versions": {name: importlib.metadata.version(name) for name in names}}
 
 
 class Pipeline:
-    """All steps of one run."""
+    """One run: its settings, its files, and the stages made in order."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -39,12 +222,20 @@ class Pipeline:
     @cached_property
     def sources(self) -> Sources:
         """The competition files, looked up once."""
+        from .data.sources import find_sources
+
         return find_sources(self.config.data)
 
     @cached_property
     def layout(self) -> Layout:
         """The run's folders."""
         return self._layout(self.sources.is_sample)
+
+    @cached_property
+    def roles(self) -> list[str]:
+        """The tables that `prepare` writes, in order: train, dev, test, external."""
+        joined = self.config.data.use_dev == "train"
+        return [role for role, _ in self.sources.roles if not (role == "dev" and joined)]
 
     def trained_layout(self) -> Layout:
         """The run whose ensemble predicts: the real one, else the sample's. It needs no data."""
@@ -59,9 +250,7 @@ class Pipeline:
         run = self.config.profile + ("-sample" if is_sample else "")
         paths = self.config.paths
         members = tuple(self.config.members)
-        return Layout(
-            paths.work / run, paths.submissions / run, members, self.config.split.folds
-        )
+        return Layout(paths.work / run, paths.submissions / run, members, self.config.split.folds)
 
     @property
     def submissions(self) -> list[Path]:
@@ -71,23 +260,39 @@ class Pipeline:
             targets.append(self.config.paths.submissions / "submission.csv")
         return targets
 
-    def run(self, last: str = STAGES[-1]) -> None:
+    def run(self, last: str = "report") -> None:
         """Make every step up to and including the stage `last` that is not up to date.
 
         Another run in the same work folder is waited for: with other settings it would replace
         under our hands what we are about to read.
         """
         if self.config.optuna.storage is not None:
-            from .ensemble.tune import check_storage  # here, because optuna is slow to import
+            from .ensemble.tune import check_storage
 
             check_storage(self.config.optuna.storage)  # now, not after hours of training
+        names = [stage_name(stage) for stage in STAGES]
+        stages = STAGES[: names.index(last) + 1]
         with exclusive(self.layout.work / ".run.lock", str(self.layout.work)):
-            for stage in STAGES[: STAGES.index(last) + 1]:
-                for step in self.steps(stage):
+            for line in self.changes(stages):
+                print(line, file=sys.stderr, flush=True)
+            for stage in stages:
+                for step in stage(self):
                     step.run()
 
+    def changes(self, stages: tuple[Callable, ...] = STAGES) -> Iterator[str]:
+        """What was made before and will be made again, a line a step, and why."""
+        remade: list[Path] = []
+        for stage in stages:
+            for step in stage(self):
+                why = step.changes(remade)
+                if why is not None:
+                    if not remade:
+                        yield "Made again, because something changed since:"
+                    remade.append(step.folder)
+                    yield f"   {step.name}: {why}"
+
     def train_some(self, member: str | None, fold: int | None) -> None:
-        """Train only the pieces of one member, of one fold, or of both.
+        """Train only the models of one member, of one fold, or of both.
 
         Raises:
             UserError: there is no such member or fold.
@@ -97,134 +302,14 @@ class Pipeline:
             raise UserError(f"There is no member '{member}'. Choose one of: {known}.")
         if fold is not None and fold not in range(self.config.split.folds):
             raise UserError(f"There is no fold {fold}: choose 0 to {self.config.split.folds - 1}.")
-        self.run("augment")
+        self.run("training-part")
         for name in self.config.members:
             for number in range(self.config.split.folds):
                 if member in (None, name) and fold in (None, number):
-                    self._make_piece(name, number)
+                    self._train_one(name, number)
 
-    def _make_piece(self, name: str, fold: int) -> None:
+    def _train_one(self, name: str, fold: int) -> None:
         start = self.config.members[name].start
         if start is not None:
-            self._make_piece(start, fold)
-        self._piece(name, fold).run()
-
-    def steps(self, stage: str) -> Iterator[Step]:
-        """The steps of a stage; its inputs must have been made."""
-        return getattr(self, f"_{stage}")()
-
-    def _prepare(self) -> Iterator[Step]:
-        use_dev = self.config.data.use_dev
-        yield Step(
-            "prepare",
-            self.layout.work / "prepare",
-            {"use_dev": use_dev, "roles": [role for role, _ in self.sources.roles]},
-            [path for _, path in self.sources.roles],
-            ["data/pairs.py", "data/graph.py", "data/prepare.py"],
-            partial(prepare, self.sources, use_dev),
-        )
-
-    def _split(self) -> Iterator[Step]:
-        yield Step(
-            "split",
-            self.layout.folds_file.parent,
-            self.config.split.model_dump(),
-            self._tables("train"),
-            ["data/folds.py", "data/graph.py"],
-            partial(stages.split, self.config, self.layout),
-        )
-
-    def _augment(self) -> Iterator[Step]:
-        for fold in range(self.config.split.folds):
-            yield Step(
-                f"augment fold {fold}",
-                self.layout.part_file(fold).parent,
-                self.config.augment.model_dump(exclude={"swap"}) | {"fold": fold},
-                [self.layout.folds_file, *self._tables("train", "dev", "test", "external")],
-                [
-                    "data/training_part.py",
-                    "data/augment.py",
-                    "data/closure.py",
-                    "data/entities.py",
-                    "data/lexicon.yaml",
-                    "data/graph.py",
-                ],
-                lambda _, fold=fold: stages.augment(self.config, self.layout, fold),
-            )
-
-    def _train(self) -> Iterator[Step]:
-        for name in self.config.members:
-            for fold in range(self.config.split.folds):
-                yield self._piece(name, fold)
-
-    def _piece(self, name: str, fold: int) -> Step:
-        start = self.config.members[name].start
-        return Step(
-            f"train {name} fold {fold}",
-            self.layout.piece(name, fold),
-            self._piece_settings(self.config.members[name]) | {"fold": fold},
-            [
-                self.layout.part_file(fold),
-                self.layout.folds_file,
-                *self._tables("train", "dev", "test"),
-                *([self.layout.weights_file(start, fold)] if start else []),
-                *files_in(self.config.members[name].encoder),
-            ],
-            ["models", "training"],
-            lambda _: stages.train(self.config, self.layout, name, fold),
-            shared=True,
-        )
-
-    def _piece_settings(self, member: MemberConfig) -> dict[str, Any]:
-        libraries = ("torch", "transformers", "tokenizers")
-        return {
-            "member": member.model_dump(),
-            # A siamese network does not see the order of a pair.
-            "swap": self.config.augment.swap if member.architecture == "cross" else 0.0,
-            "versions": {name: importlib.metadata.version(name) for name in libraries},
-        }
-
-    def _tune(self) -> Iterator[Step]:
-        yield Step(
-            "tune",
-            self.layout.decision_file.parent,
-            self.config.tune.model_dump() | {"storage": self.config.optuna.storage},
-            [*self._tables("train"), self.layout.folds_file, *self._logits("oof")],
-            ["ensemble"],
-            partial(stages.tune, self.config, self.layout),
-        )
-
-    def _submit(self) -> Iterator[Step]:
-        if self.layout.table_file("test").is_file():
-            yield Step(
-                "submit",
-                self.layout.work / "submit",
-                {"results": str(self.layout.results)},
-                [self.layout.decision_file, *self._tables("test"), *self._logits("test")],
-                ["ensemble"],
-                lambda _: stages.submit(self.layout, self.submissions),
-                delivered=self.submissions,
-            )
-
-    def _report(self) -> Iterator[Step]:
-        yield Step(
-            "report",
-            self.layout.work / "report",
-            {"results": str(self.layout.results), "config": self.config.model_dump(mode="json")},
-            [
-                self.layout.facts_file,
-                self.layout.decision_file,
-                self.layout.cross_fitted_file,
-                *(piece / "done.json" for piece in self.layout.pieces),
-            ],
-            ["report"],
-            partial(stages.report, self.config, self.layout),
-            delivered=[self.layout.results / name for name in ("metrics.json", "report.html")],
-        )
-
-    def _tables(self, *roles: str) -> list[Path]:
-        files = map(self.layout.table_file, roles)
-        return [file for file in files if file.is_file()]
-
-    def _logits(self, role: str) -> list[Path]:
-        return [piece / f"{role}.npy" for piece in self.layout.pieces]
+            self._train_one(start, fold)
+        _train_on(self, name, fold).run()

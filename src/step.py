@@ -1,29 +1,31 @@
-"""A step of the pipeline: one folder, made once, made again only when what it depends on changes.
+"""A step: one folder, made once, made again only when what it depends on changes.
 
-A step is current when its folder holds a `done.json` with the fingerprint of its settings, the
-content of its inputs and the source code that makes it. The marker is removed before the step runs
-and written after everything else, so a killed step is simply run again.
+`done.json` in the folder records the settings, the content of the inputs and the code of a finished
+step; a step is current while they are the same. `pending.json` records them while it is being made,
+so that a killed step continues from its own traces and never from those of other settings.
 """
 
 import hashlib
 import json
 import os
 import resource
+import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
 
 from .files import read_json, sha256, write_json
+from .fingerprint import code_of
 
-SOURCE = Path(__file__).parent
 MARKER = "done.json"
 PENDING = "pending.json"
+_DEPENDS = ("settings", "inputs", "code")
 
 
 @dataclass(frozen=True)
@@ -31,13 +33,17 @@ class Step:
     """What is made where, from what.
 
     Attributes:
-        name: as shown to the user, such as "train siamese fold 2".
+        name: as shown to the user, such as "train siamese-e5 fold 2".
         folder: everything that `make` writes.
+        make: writes the results into the folder; runs again from its own traces after a kill. The
+            code that it depends on is found by `fingerprint.code_of`.
+        reads: files whose content the result depends on.
         settings: JSON-able; whatever else the result depends on.
-        inputs: files whose content the result depends on.
-        code: files and folders under src/ whose text the result depends on.
-        make: writes the results into the folder; runs again from its own traces after a kill.
-        delivered: files outside the folder that `make` writes.
+        code: further functions whose code counts.
+        delivers: files outside the folder that `make` writes.
+        superseded: folder to which results of other settings are moved (what took hours to make);
+            the latest ones are kept there, and taken back when their settings return. None: they
+            are removed.
         shared: whether all processes of a launch make the step together (training).
 
     A file of the folder that is gone, or a delivered one that is gone or was replaced, makes the
@@ -46,37 +52,52 @@ class Step:
 
     name: str
     folder: Path
-    settings: dict[str, Any]
-    inputs: Sequence[Path]
-    code: Sequence[str]
     make: Callable[[Path], object]
-    delivered: Sequence[Path] = ()
+    reads: Sequence[Path] = ()
+    settings: dict[str, Any] = field(default_factory=dict)
+    code: Sequence[Callable] = ()
+    delivers: Sequence[Path] = ()
+    superseded: Path | None = None
     shared: bool = False
 
-    def fingerprint(self) -> str:
-        """SHA-256 over settings, inputs' content and code."""
-        content = {
-            "settings": self.settings,
-            "inputs": [sha256(path) for path in self.inputs],
-            "code": [code_version(name) for name in self.code],
-        }
-        text = json.dumps(content, sort_keys=True, default=str)
-        return hashlib.sha256(text.encode()).hexdigest()
+    def depends(self) -> dict[str, Any]:
+        """Settings, inputs (name and SHA-256) and code (file → SHA-256), as they are recorded."""
+        # Through JSON, so that what is compared with a record has passed what the record has.
+        settings = json.loads(json.dumps(self.settings, sort_keys=True, default=str))
+        inputs = [[f"{path.parent.name}/{path.name}", sha256(path)] for path in self.reads]
+        return {"settings": settings, "inputs": inputs, "code": code_of(self.make, *self.code)}
 
     def is_current(self) -> bool:
         """Whether the folder holds the result of exactly these settings, inputs and code."""
-        marker = self.folder / MARKER
-        if not marker.is_file():
-            return False
-        record = read_json(marker)
+        record = _record(self.folder / MARKER)
         return (
-            all((self.folder / name).is_file() for name in record["files"])
-            and record["fingerprint"] == self.fingerprint()
+            record is not None
+            and all((self.folder / name).is_file() for name in record["files"])
+            and _same(record, self.depends())
             and record["delivered"] == self._delivered()
         )
 
-    def _delivered(self) -> dict[str, str | None]:
-        return {str(p): sha256(p) if p.is_file() else None for p in self.delivered}
+    def changes(self, remade: Collection[Path]) -> str | None:
+        """Why a step that was made once is to be made again, in words; None where it is not.
+
+        Args:
+            remade: folders of earlier steps that will be made again.
+        """
+        record = _record(self.folder / MARKER)
+        if record is None:
+            return None
+        follows = [p for p in self.reads if p.parent in remade or not p.is_file()]
+        if follows:
+            return f"follows from {follows[0].parent.name}"
+        if self.is_current():
+            return None
+        now = self.depends()
+        found = [
+            *_differences("settings", record["settings"], now["settings"]),
+            *_differences("input", dict(record["inputs"]), dict(now["inputs"])),
+            *_differences("code", record["code"], now["code"]),
+        ]
+        return "; ".join(found) or "a file of it is gone or was replaced"
 
     def run(self) -> bool:
         """Make the folder unless it is current; True when something was done.
@@ -92,41 +113,63 @@ class Step:
                 processes.wait_for_everyone()  # until the folder is ready
                 self.make(self.folder)
             processes.wait_for_everyone()
-            return needed
+            return bool(needed)
         with exclusive(self.folder.with_name(f".{self.folder.name}.lock"), self.name):
-            needed = not self.is_current()
+            needed = not self.is_current() and not self._take_back()
             if processes:
                 _from_main(needed)
             if needed:
                 started = time.perf_counter()
-                read = self._begin()
+                depends = self._begin()
                 if processes and self.shared:
                     processes.wait_for_everyone()
                 self.make(self.folder)
-                self._finish(read, time.perf_counter() - started)
+                self._finish(depends, time.perf_counter() - started)
         if processes:
             processes.wait_for_everyone()
         return needed
 
+    def _delivered(self) -> dict[str, str | None]:
+        return {str(p): sha256(p) if p.is_file() else None for p in self.delivers}
+
+    def _take_back(self) -> bool:
+        """Exchange the folder for the superseded one where that is what is asked for."""
+        if self.superseded is None:
+            return False
+        record = _record(self.superseded / MARKER)
+        if record is None or not _same(record, self.depends()):
+            return False
+        between = self.superseded.with_name(f".{self.superseded.name}.partial")
+        self.superseded.rename(between)
+        if self.folder.exists():
+            self.folder.rename(self.superseded)
+        between.rename(self.folder)
+        print(f"── {self.name}: taken back from {self.superseded}", file=sys.stderr, flush=True)
+        return self.is_current()
+
     def _begin(self) -> dict[str, Any]:
-        """Take the marker away and clear what other settings have left; what is read from now."""
+        """Clear away what other settings have left; what the step depends on from now."""
         print(f"── {self.name}", file=sys.stderr, flush=True)
-        fingerprint = self.fingerprint()
-        inputs = [sha256(path) for path in self.inputs]
+        depends = self.depends()
+        pending, marker = self.folder / PENDING, self.folder / MARKER
+        record = _record(pending) or _record(marker)
+        if record and self.superseded and not _same(record, depends):
+            shutil.rmtree(self.superseded, ignore_errors=True)
+            self.superseded.parent.mkdir(parents=True, exist_ok=True)
+            self.folder.rename(self.superseded)
         self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / MARKER).unlink(missing_ok=True)
-        # Traces of another fingerprint (a half-trained model of other settings) are no use.
-        pending = self.folder / PENDING
-        if not pending.is_file() or read_json(pending)["fingerprint"] != fingerprint:
+        marker.unlink(missing_ok=True)
+        # Traces of other settings (half of a table, a stale index) are no use.
+        if not _same(_record(pending), depends):
             for stale in self.folder.iterdir():
                 if stale.is_file():
                     stale.unlink()
-            write_json(pending, {"fingerprint": fingerprint})
-        return {"fingerprint": fingerprint, "inputs": inputs}
+            write_json(pending, depends)
+        return depends
 
-    def _finish(self, read: dict[str, Any], seconds: float) -> None:
+    def _finish(self, depends: dict[str, Any], seconds: float) -> None:
         files = [path.name for path in self.folder.iterdir() if path.is_file()]
-        record = read | {
+        record = depends | {
             "files": sorted(set(files) - {PENDING}),
             "delivered": self._delivered(),
             "seconds": round(seconds, 2),
@@ -136,16 +179,44 @@ class Step:
         (self.folder / PENDING).unlink()
 
 
+def _record(path: Path) -> dict[str, Any] | None:
+    return read_json(path) if path.is_file() else None
+
+
+def _same(record: dict[str, Any] | None, depends: dict[str, Any]) -> bool:
+    """Inputs are compared by content: a work folder can be moved to another machine."""
+    if record is None:
+        return False
+    hashes = [[sha for _, sha in found["inputs"]] for found in (record, depends)]
+    same = all(record[name] == depends[name] for name in ("settings", "code"))
+    return same and hashes[0] == hashes[1]
+
+
+def _differences(what: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    """"settings training.epochs: 4 → 3" for values, "code models/siamese.py" for hashes."""
+    for name in sorted(old.keys() | new.keys()):
+        before, after = old.get(name), new.get(name)
+        if before == after:
+            continue
+        if isinstance(before, dict) and isinstance(after, dict):
+            inner = _differences("", before, after)
+            yield from (f"{what} {name}.{text.strip()}" for text in inner)
+        elif what in ("input", "code"):
+            yield f"{what} {name}"
+        else:
+            yield f"{what} {name}: {before} → {after}"
+
+
 def _launched_processes():
     """accelerate's view of the processes of one launch; None for an ordinary run."""
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+    if int(os.environ.get("WORLD_SIZE") or "1") == 1:
         return None
     from accelerate import PartialState
 
     return PartialState()
 
 
-def _from_main(decision: bool | None) -> bool:
+def _from_main(decision: bool | None) -> bool | None:
     """The main process's decision, known to all processes."""
     from accelerate.utils import broadcast_object_list
 
@@ -174,17 +245,6 @@ def exclusive(path: Path, what: str) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def code_version(name: str) -> str:
-    """SHA-256 of a source file, or of all source files in a folder, under src/."""
-    path = SOURCE / name
-    files = [path] if path.is_file() else sorted(path.rglob("*"))
-    digest = hashlib.sha256()
-    for file in files:
-        if file.suffix in {".py", ".yaml", ".j2"}:
-            digest.update(file.read_bytes())
-    return digest.hexdigest()
 
 
 def peak_memory_gb() -> float:

@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from src.config import AdversarialConfig, MemberConfig
 from src.data.pairs import read_pairs
-from src.models.build import build_model, read_for
+from src.models.registry import build_model, read_for
 from src.training.adversarial import Perturbation
 from src.training.step import accumulate_gradient
 

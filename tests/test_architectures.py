@@ -15,10 +15,10 @@ from torch import nn
 from src.config import MemberConfig
 from src.data.pairs import read_pairs
 from src.errors import UserError
-from src.models.build import build_model, read_for
 from src.models.cross_encoder import CrossEncoder, CrossPairs
 from src.models.encoder import load_encoder
 from src.models.pooling import pool
+from src.models.registry import build_model, read_for
 from src.models.siamese import Siamese, SiamesePairs
 from src.models.tokens import Tokens
 from src.models.use_embedded import UseEncoder
@@ -315,9 +315,7 @@ def member(architecture, encoder="tiny", **settings):
     return MemberConfig(architecture=architecture, encoder=str(encoder), **settings)
 
 
-@pytest.mark.parametrize(
-    ("architecture", "kind"), [("siamese", Siamese), ("cross", CrossEncoder)]
-)
+@pytest.mark.parametrize(("architecture", "kind"), [("siamese", Siamese), ("cross", CrossEncoder)])
 def test_a_member_becomes_its_architecture(architecture, kind, frame, pretrained):
     settings = member(architecture, pooling="max", features=["u*v", "|u-v|"], max_length=8)
     model, tokenizer = build_model(settings, pretrained, seed=1)

@@ -54,9 +54,7 @@ def derive(pairs) -> tuple[set, set, set]:
         if found == {1}:
             same |= {(first, second), (second, first)}
     for middle in questions:
-        same |= {
-            (a, b) for a in questions for b in questions if {(a, middle), (middle, b)} <= same
-        }
+        same |= {(a, b) for a in questions for b in questions if {(a, middle), (middle, b)} <= same}
     different = {
         pair_key(a, b)
         for (first, second), found in given_labels.items()
@@ -114,9 +112,7 @@ def test_closure_is_complete_and_never_contradicts(pairs):
     sound = {pair for pair in equal | different if not broken & set(pair)} - known
     # Without labels of one class, that class has no quota.
     present = {label for *_, label in pairs}
-    assert found == {
-        pair: int(pair in equal) for pair in sound if int(pair in equal) in present
-    }
+    assert found == {pair: int(pair in equal) for pair in sound if int(pair in equal) in present}
     assert not any(pair in equal and pair in different for pair in found)
     assert {q for pair in found for q in pair} <= {q for pair in known for q in pair}
 
@@ -165,8 +161,16 @@ def test_nothing_to_add_keeps_types(config):
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.permutations([(a, b, (i + j) % 2) for i, a in enumerate(DISEASES)
-                        for j, b in enumerate(DISEASES[i + 1:])]), st.integers(0, 3))  # fmt: skip
+@given(
+    st.permutations(
+        [
+            (a, b, (i + j) % 2)
+            for i, a in enumerate(DISEASES)
+            for j, b in enumerate(DISEASES[i + 1 :])
+        ]
+    ),
+    st.integers(0, 3),
+)
 def test_added_pairs_depend_on_the_seed_not_on_the_row_order(pairs, seed):
     def content(pairs):
         table = added(pairs, closure=0.5, entity=1, seed=seed)
@@ -238,8 +242,9 @@ def test_entity_replacement_keeps_the_label_and_makes_hard_negatives():
             assert "感冒" in (first, second) and label == 0 and source[query1[:2]] == 1
             hard += 1
     assert hard == 2  # a quarter of the negatives
-    assert {"肺结核", "支气管炎"} <= set().union(*found["query1"].map(mentions).map(
-        lambda names: names["diseases"]))  # fmt: skip
+    assert {"肺结核", "支气管炎"} <= set().union(
+        *found["query1"].map(mentions).map(lambda names: names["diseases"])
+    )
 
 
 def test_entity_replacement_makes_no_known_question():

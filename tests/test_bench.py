@@ -14,20 +14,20 @@ from rich.console import Console
 from torch import nn
 
 from src.__main__ import main
-from src.bench.accuracy import split, without_shortcuts
-from src.bench.compare import window
-from src.bench.growth import FACTORS, longer, uncut
-from src.bench.hardware import flop_per_token, product_peak
-from src.bench.measure import QUICK, measure
-from src.bench.memory import peak_gb
-from src.bench.own import Own
-from src.bench.rival import RivalCross, RivalSiamese
-from src.bench.table import tables
-from src.bench.turns import Spread, alternate, counted_tokens, update_times
 from src.config import load_config
 from src.data.graph import wording
 from src.data.pairs import read_pairs
 from src.errors import UserError
+from src.lab.benchmark.benchmark_tables import tables
+from src.lab.benchmark.contest import window
+from src.lab.benchmark.growth import FACTORS, longer, uncut
+from src.lab.benchmark.hardware import flop_per_token, product_peak
+from src.lab.benchmark.measure import QUICK, measure
+from src.lab.benchmark.ours import Own
+from src.lab.benchmark.shortcut_accuracy import split, without_shortcuts
+from src.lab.benchmark.theirs import RivalCross, RivalSiamese
+from src.lab.benchmark.training_memory import peak_gb
+from src.lab.benchmark.turns import Spread, alternate, counted_tokens, update_times
 from src.models.dropout import Dropout
 
 
@@ -119,7 +119,7 @@ def test_nothing_is_cut_where_cost_grows_with_length(frame: pd.DataFrame, pretra
 def test_memory_is_that_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     assert peak_gb() > 0.1  # Python, torch and the tests
     gpu = SimpleNamespace(device=torch.device("cuda"))
-    monkeypatch.setattr("src.bench.memory.PartialState", lambda: gpu)
+    monkeypatch.setattr("src.lab.benchmark.training_memory.PartialState", lambda: gpu)
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda: 3_000_000)
     assert peak_gb() == 0.003
 
@@ -130,8 +130,8 @@ def test_a_part_that_fails_leaves_what_was_measured(
     def fails(*_: object) -> None:
         raise RuntimeError("out of memory")
 
-    monkeypatch.setattr("src.bench.measure.compare", lambda *_, **__: {"measured": 1})
-    monkeypatch.setattr("src.bench.measure.step_parts", fails)
+    monkeypatch.setattr("src.lab.benchmark.measure.compare", lambda *_, **__: {"measured": 1})
+    monkeypatch.setattr("src.lab.benchmark.measure.step_parts", fails)
     (tmp_path / "bench.json").write_text("an earlier result", "utf-8")
     with pytest.raises(RuntimeError):
         measure(load_config("tiny", [f"paths.pretrained={pretrained}"]), QUICK, tmp_path)

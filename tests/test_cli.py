@@ -77,8 +77,11 @@ def test_help_lists_the_stages_and_is_quick() -> None:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         shown = subprocess.run(
             [sys.executable, "-m", "src", "--help"],
-            cwd=ROOT, capture_output=True, text=True, check=True,
-        )  # fmt: skip
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     assert min(times) < 0.5
@@ -125,7 +128,9 @@ Files = dict[str, str | bytes | None]  # None: a directory of that name
 
 
 def same_component(rows: int) -> str:
-    return HEADER + "".join(f"{row},感冒,感冒怎么办,第{row}个问题,{row % 2}\n" for row in range(rows))  # noqa: E501
+    return HEADER + "".join(
+        f"{row},感冒,感冒怎么办,第{row}个问题,{row % 2}\n" for row in range(rows)
+    )  # noqa: E501
 
 
 @pytest.mark.parametrize(
@@ -143,7 +148,10 @@ def same_component(rows: int) -> str:
         ({"train.csv": same_component(20)}, "1 group(s) 2 folds"),
         ({"dev.csv": HEADER + "0,感冒,甲,乙,-1\n"}, "dev.csv label"),
         ({"dev.csv": HEADER + "0,感冒,甲,乙,yes\n"}, "dev.csv, line 2, column label: 'yes'"),
-        ({"test.csv": HEADER + "7,感冒,甲,乙,\n7,感冒,甲,丙,\n"}, "test.csv, line 3, column id: '7'"),  # noqa: E501
+        (
+            {"test.csv": HEADER + "7,感冒,甲,乙,\n7,感冒,甲,丙,\n"},
+            "test.csv, line 3, column id: '7'",
+        ),  # noqa: E501
         ({"test.csv": HEADER + '0,感冒,"甲,乙,\n'}, "test.csv, line 2 quotes"),
         ({"test_20200228.csv": HEADER + "0,感冒,甲,乙,\n"}, "test.csv test_20200228.csv differ"),
     ],
@@ -172,9 +180,13 @@ def test_an_error_in_the_data_is_one_message(
     ],
 )
 def test_an_error_in_the_settings_is_one_message(
-    src: Command, options: list[str], tmp_path: Path, override: str, words: str,
+    src: Command,
+    options: list[str],
+    tmp_path: Path,
+    override: str,
+    words: str,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.chdir(tmp_path)
     refused(src, tmp_path, words, "run", *options, "members.siamese-fgm.encoder=data", override)
 
@@ -375,9 +387,11 @@ class Clone:
         self.log.unlink(missing_ok=True)
         return subprocess.run(
             ["bash", self.root / "run.sh", *arguments],
-            cwd=self.elsewhere, env=self.environment | environment,
-            capture_output=True, text=True,
-        )  # fmt: skip
+            cwd=self.elsewhere,
+            env=self.environment | environment,
+            capture_output=True,
+            text=True,
+        )
 
     @property
     def asked(self) -> list[list[str]]:

@@ -9,7 +9,7 @@ import pytest
 from src.data.pairs import write_pairs
 from src.errors import UserError
 from src.files import sha256, write_json
-from src.report.compare import compare_runs
+from src.report.run_comparison import compare_runs
 
 
 def finished_run(
@@ -17,11 +17,15 @@ def finished_run(
 ) -> Path:
     """A work directory with what a comparison reads; every pair is a component of its own."""
     rows = range(len(labels))
-    frame = pd.DataFrame({
-        "id": [str(row) for row in rows], "category": "",
-        "query1": [f"问题{row}" for row in rows], "query2": [f"疑问{row}" for row in rows],
-        "label": labels,
-    })  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            "id": [str(row) for row in rows],
+            "category": "",
+            "query1": [f"问题{row}" for row in rows],
+            "query2": [f"疑问{row}" for row in rows],
+            "label": labels,
+        }
+    )
     write_pairs(frame, folder / "prepare" / "train.csv")
     (folder / "tune").mkdir()
     write_json(folder / "tune" / "decision.json", {"weights": {"m": 1.0}, "threshold": 0.5})

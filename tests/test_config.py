@@ -137,7 +137,8 @@ def test_a_loaded_configuration_cannot_change() -> None:
 
 
 @pytest.mark.parametrize(
-    "start", ["nobody", "cross-e5", "siamese-use-fgm"]  # unknown, itself, another encoder
+    "start",
+    ["nobody", "cross-e5", "siamese-use-fgm"],  # unknown, itself, another encoder
 )
 def test_a_member_starts_from_an_earlier_one_with_its_encoder(start: str) -> None:
     with pytest.raises(UserError, match=f"members.cross-e5.start={start} names no member"):

@@ -68,8 +68,14 @@ train_piece(
     0, 0.5, training, {"oof": valid}, pretrained, out / f"piece{state.num_processes}", "piece",
 )
 """
-TASKS = ["siamese-fgm", "cross-fgm", "cross-pgd",
-         "siamese-fgm-accumulated", "cross-pgd-accumulated", "cross-accumulated"]  # fmt: skip
+TASKS = [
+    "siamese-fgm",
+    "cross-fgm",
+    "cross-pgd",
+    "siamese-fgm-accumulated",
+    "cross-pgd-accumulated",
+    "cross-accumulated",
+]
 
 
 @pytest.fixture(scope="module")
@@ -92,13 +98,26 @@ def launch(*arguments: str) -> subprocess.CompletedProcess:
     # `accelerate launch --cpu` starts several processes through MPI only. The GPU way starts
     # them anywhere, and without a GPU they talk through gloo.
     command = [
-        sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes", "2",
-        "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no",
-        "--main_process_port", "0",
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "accelerate.commands.launch",
+        "--multi_gpu",
+        "--num_processes",
+        "2",
+        "--num_machines",
+        "1",
+        "--mixed_precision",
+        "no",
+        "--dynamo_backend",
+        "no",
+        "--main_process_port",
+        "0",
+    ]
     environment = os.environ | {
-        "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY),
-    }  # fmt: skip
+        "ACCELERATE_USE_CPU": "true",
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": str(REPOSITORY),
+    }
     return subprocess.run(
         [*command, *arguments], env=environment, capture_output=True, text=True, timeout=300
     )

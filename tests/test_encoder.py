@@ -134,9 +134,7 @@ def test_packed_tokens_equal_those_of_a_padded_batch(twins, ids, data):
     ]
     with torch.no_grad():
         packed = encoder(Tokens.pack(ids, types))
-        torch.testing.assert_close(
-            packed, padded_vectors(reference, ids, types), atol=2e-5, rtol=0
-        )
+        torch.testing.assert_close(packed, padded_vectors(reference, ids, types), atol=2e-5, rtol=0)
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max"])
@@ -515,7 +513,20 @@ def test_a_piece_keeps_its_vector_when_the_vocabulary_shrinks(e5, original, piec
 
 
 def test_only_what_chinese_text_can_use_is_kept():
-    pieces = ["<s>", "<pad>", "</s>", "<unk>", "▁", "咳嗽", "CT", "PCR", "virus", "вирус", "3", "か"]  # noqa: E501
+    pieces = [
+        "<s>",
+        "<pad>",
+        "</s>",
+        "<unk>",
+        "▁",
+        "咳嗽",
+        "CT",
+        "PCR",
+        "virus",
+        "вирус",
+        "3",
+        "か",
+    ]  # noqa: E501
     vocabulary = Vocabulary(pieces, [-float(i) for i in range(12)], 0, 2, 1, 3)
     keep = chinese_pieces(vocabulary)
     assert [pieces[index] for index in keep] == [*pieces[:8], "3"]

@@ -30,13 +30,23 @@ def synthetic(pairs: int, seed: int = 0, **noise: float) -> tuple[Logits, np.nda
 
 
 def search(
-    logits: Logits, labels: np.ndarray, file: Path | str = ":memory:", *, trials: int = 30,
-    seed: int = 1, resumable: bool = False,
-) -> Decision:  # fmt: skip
+    logits: Logits,
+    labels: np.ndarray,
+    file: Path | str = ":memory:",
+    *,
+    trials: int = 30,
+    seed: int = 1,
+    resumable: bool = False,
+) -> Decision:
     return tune(
-        logits, labels, trials=trials, seed=seed, storage=f"sqlite:///{file}", study_name="study",
+        logits,
+        labels,
+        trials=trials,
+        seed=seed,
+        storage=f"sqlite:///{file}",
+        study_name="study",
         resumable=resumable,
-    )  # fmt: skip
+    )
 
 
 def study_in(file: Path) -> optuna.Study:
@@ -193,9 +203,7 @@ ids = st.lists(
 
 
 def frame_of(names: list[str]) -> pd.DataFrame:
-    return pd.DataFrame(
-        {"id": names, "category": "", "query1": "甲", "query2": "乙", "label": -1}
-    )
+    return pd.DataFrame({"id": names, "category": "", "query1": "甲", "query2": "乙", "label": -1})
 
 
 @pytest.fixture(scope="session")

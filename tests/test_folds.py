@@ -56,8 +56,11 @@ def test_label_and_category_are_spread():
     counts = table.groupby([fold, "category", "label"]).size()
     for index in range(4):
         assert counts[index].to_dict() == {
-            ("感冒", 0): 2, ("感冒", 1): 1, ("肺炎", 0): 2, ("肺炎", 1): 1,
-        }  # fmt: skip
+            ("感冒", 0): 2,
+            ("感冒", 1): 1,
+            ("肺炎", 0): 2,
+            ("肺炎", 1): 1,
+        }
 
 
 @pytest.mark.parametrize("category", [lambda i: "", lambda i: f"罕见{i}"])

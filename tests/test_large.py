@@ -66,8 +66,10 @@ def test_large_profile_trains_and_predicts(tmp_path: Path) -> None:
         pytest.skip("needs 10 GB of free memory")
     run = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(tmp_path)],
-        capture_output=True, text=True, cwd=Path(__file__).parents[1],
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[1],
+    )
     assert run.returncode == 0, run.stderr[-2000:]
     answer = json.loads(run.stdout.splitlines()[-1])
     print(answer)

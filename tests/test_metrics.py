@@ -237,9 +237,7 @@ def test_every_pair_is_in_the_bin_of_its_probability(rows: list, bins: int) -> N
     points = calibration_bins(labels, probabilities, bins)
     assert sum(point.pairs for point in points) == len(rows)
     for point in points:
-        inside = [
-            p for p in probabilities if point.low <= p < point.high or p == point.high == 1
-        ]
+        inside = [p for p in probabilities if point.low <= p < point.high or p == point.high == 1]
         assert len(inside) == point.pairs
     assert 0 <= expected_calibration_error(labels, probabilities, bins) <= 1
 

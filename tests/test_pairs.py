@@ -55,10 +55,13 @@ def test_encodings_and_line_ends(tmp_path: Path, encoding: str, end: str) -> Non
     assert read(tmp_path, TABLE.replace("\n", end).encode(encoding)) == ROWS
 
 
-@pytest.mark.parametrize("bom, encoding", [
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-    ("\ufeff".encode("gb18030"), "gb18030"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "bom, encoding",
+    [
+        (codecs.BOM_UTF16_BE, "utf-16-be"),
+        ("\ufeff".encode("gb18030"), "gb18030"),
+    ],
+)
 def test_other_byte_order_marks(tmp_path: Path, bom: bytes, encoding: str) -> None:
     assert read(tmp_path, bom + TABLE.encode(encoding)) == ROWS
 
@@ -70,7 +73,10 @@ def test_no_line_end_or_blank_lines_at_the_end(tmp_path: Path, tail: str) -> Non
 
 def test_full_width_header_and_labels_but_questions_stay_verbatim(tmp_path: Path) -> None:
     text = "ＩＤ,Ｃａｔｅｇｏｒｙ, ｑｕｅｒｙ１ ,ＱＵＥＲＹ２,ｌａｂｅｌ\n１,Ａ, Ｂ１？ , Ｃ　,１\n２,Ａ,Ｄ,Ｅ,０\n"  # noqa: E501
-    assert read(tmp_path, text) == [("１", "Ａ", " Ｂ１？ ", " Ｃ　", 1), ("２", "Ａ", "Ｄ", "Ｅ", 0)]  # noqa: E501
+    assert read(tmp_path, text) == [
+        ("１", "Ａ", " Ｂ１？ ", " Ｃ　", 1),
+        ("２", "Ａ", "Ｄ", "Ｅ", 0),
+    ]  # noqa: E501
 
 
 def test_other_names_other_order_and_extra_columns(tmp_path: Path) -> None:
@@ -78,10 +84,25 @@ def test_other_names_other_order_and_extra_columns(tmp_path: Path) -> None:
     assert read(tmp_path, text) == [("0", "", "甲", "乙", 1), ("1", "", "丙", "丁", 0)]
 
 
-@pytest.mark.parametrize("written, label", [
-    ("0", 0), ("1", 1), ("1.0", 1), ("0.0", 0), ("０", 0), (" 1 ", 1), ("１．０", 1),
-    ("", -1), ("-1", -1), ("-1.0", -1), ("－１", -1), ("nan", -1), ("NaN", -1), ("\u3000", -1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "written, label",
+    [
+        ("0", 0),
+        ("1", 1),
+        ("1.0", 1),
+        ("0.0", 0),
+        ("０", 0),
+        (" 1 ", 1),
+        ("１．０", 1),
+        ("", -1),
+        ("-1", -1),
+        ("-1.0", -1),
+        ("－１", -1),
+        ("nan", -1),
+        ("NaN", -1),
+        ("\u3000", -1),
+    ],
+)
 def test_labels(tmp_path: Path, written: str, label: int) -> None:
     text = HEADER + f"a,,甲,乙,{written}\nb,,丙,丁,1\n"
     assert [row[-1] for row in read(tmp_path, text, labelled=False)] == [label, 1]
@@ -109,31 +130,34 @@ def test_test_file_without_labels_keeps_ids_and_order(tmp_path: Path) -> None:
 # --- what is rejected, and where the message points
 
 
-@pytest.mark.parametrize("text, parts", [
-    ("", ["empty", "header"]),
-    ("\n\n", ["empty"]),
-    (HEADER, ["no rows"]),
-    (HEADER + ",,,,\n", ["no rows"]),
-    (HEADER + "0,,甲,乙,\n", ["none of its 1 rows has a label"]),
-    ("0,肺炎,甲,乙,1\n", ["line 1", "no column 'query1'", "found: 0, 肺炎, 甲, 乙, 1"]),
-    ("id,query1,label\n0,甲,1\n", ["line 1", "no column 'query2'"]),
-    ("query1,query2\n甲,乙\n", ["line 1", "no column 'label'"]),
-    ("query1,query2,question1,label\n甲,乙,丙,1\n", ["line 1", "'query1' and 'question1'"]),
-    (TABLE + "4,,甲,乙,2\n", ["line 4", "column label", "'2'", "0 or 1"]),
-    (TABLE + "4,,甲,乙,0.5\n", ["line 4", "column label", "'0.5'"]),
-    (TABLE + "4,,甲,乙,是\n", ["line 4", "column label", "'是'"]),
-    (TABLE + "4,,,乙,1\n", ["line 4", "column query1", "empty"]),
-    (TABLE + "4,,甲, \u3000,1\n", ["line 4", "column query2", "empty"]),
-    ("question1,question2,label\n甲,,1\n", ["line 2", "column question2", "empty"]),
-    (TABLE + ",,,,\n4,,甲,乙,1\n", ["line 4", "column query1", "empty"]),
-    (TABLE + "7,,甲,乙,1\n", ["line 4", "column id", "'7'", "line 2"]),
-    (TABLE + " ,,甲,乙,1\n", ["line 4", "column id", "empty"]),
-    (TABLE + "4,,甲,乙\n", ["line 4", "4 fields", "5"]),
-    (TABLE + "4,,甲,怎么,办,1\n", ["line 4", "6 fields", "5", "double quotes"]),
-    (TABLE + '4,,"甲,乙,1\n5,,丙,丁,1\n', ["line 4", "quotes"]),
-    (TABLE + '4,,"甲"呢,乙,1\n', ["line 4", "quotes"]),
-    (TABLE + f'4,,"{"咳" * 200_000}",乙,1\n', ["line 4", "field limit"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, parts",
+    [
+        ("", ["empty", "header"]),
+        ("\n\n", ["empty"]),
+        (HEADER, ["no rows"]),
+        (HEADER + ",,,,\n", ["no rows"]),
+        (HEADER + "0,,甲,乙,\n", ["none of its 1 rows has a label"]),
+        ("0,肺炎,甲,乙,1\n", ["line 1", "no column 'query1'", "found: 0, 肺炎, 甲, 乙, 1"]),
+        ("id,query1,label\n0,甲,1\n", ["line 1", "no column 'query2'"]),
+        ("query1,query2\n甲,乙\n", ["line 1", "no column 'label'"]),
+        ("query1,query2,question1,label\n甲,乙,丙,1\n", ["line 1", "'query1' and 'question1'"]),
+        (TABLE + "4,,甲,乙,2\n", ["line 4", "column label", "'2'", "0 or 1"]),
+        (TABLE + "4,,甲,乙,0.5\n", ["line 4", "column label", "'0.5'"]),
+        (TABLE + "4,,甲,乙,是\n", ["line 4", "column label", "'是'"]),
+        (TABLE + "4,,,乙,1\n", ["line 4", "column query1", "empty"]),
+        (TABLE + "4,,甲, \u3000,1\n", ["line 4", "column query2", "empty"]),
+        ("question1,question2,label\n甲,,1\n", ["line 2", "column question2", "empty"]),
+        (TABLE + ",,,,\n4,,甲,乙,1\n", ["line 4", "column query1", "empty"]),
+        (TABLE + "7,,甲,乙,1\n", ["line 4", "column id", "'7'", "line 2"]),
+        (TABLE + " ,,甲,乙,1\n", ["line 4", "column id", "empty"]),
+        (TABLE + "4,,甲,乙\n", ["line 4", "4 fields", "5"]),
+        (TABLE + "4,,甲,怎么,办,1\n", ["line 4", "6 fields", "5", "double quotes"]),
+        (TABLE + '4,,"甲,乙,1\n5,,丙,丁,1\n', ["line 4", "quotes"]),
+        (TABLE + '4,,"甲"呢,乙,1\n', ["line 4", "quotes"]),
+        (TABLE + f'4,,"{"咳" * 200_000}",乙,1\n', ["line 4", "field limit"]),
+    ],
+)
 def test_faults_are_located(tmp_path: Path, text: str, parts: list[str]) -> None:
     found = message(tmp_path, text)
     for part in parts:
@@ -163,12 +187,15 @@ def test_bad_labels_are_an_error_in_test_files_too(tmp_path: Path) -> None:
     assert "line 4, column label" in message(tmp_path, TABLE + "4,,甲,乙,3\n", labelled=False)
 
 
-@pytest.mark.parametrize("content", [
-    b"PK\x03\x04\x14\x00\x08\x00workbook",
-    TABLE.encode() + b"\0",
-    TABLE.encode("utf-16-le"),
-    TABLE.encode("utf-32"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"PK\x03\x04\x14\x00\x08\x00workbook",
+        TABLE.encode() + b"\0",
+        TABLE.encode("utf-16-le"),
+        TABLE.encode("utf-32"),
+    ],
+)
 def test_binary_files(tmp_path: Path, content: bytes) -> None:
     assert "binary" in message(tmp_path, content)
 
@@ -265,11 +292,14 @@ def make(directory: Path, *names: str) -> Path:
     return directory
 
 
-@pytest.mark.parametrize("train, dev, test", [
-    ("train.csv", "dev.csv", "test.csv"),
-    ("train_20200228.csv", "dev_20200228.csv", "test.example_20200228.csv"),
-    ("train_20200228 (1).csv", "dev_20200228 (2).csv", "test_20200228.csv"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "train, dev, test",
+    [
+        ("train.csv", "dev.csv", "test.csv"),
+        ("train_20200228.csv", "dev_20200228.csv", "test.example_20200228.csv"),
+        ("train_20200228 (1).csv", "dev_20200228 (2).csv", "test_20200228.csv"),
+    ],
+)
 def test_names_under_which_the_files_circulate(
     tmp_path: Path, train: str, dev: str, test: str
 ) -> None:

@@ -50,16 +50,12 @@ class Run:
         self.submission = folder / "submissions" / "submission.csv"
 
     def pipeline(self, *overrides: str) -> Pipeline:
-        return Pipeline(
-            load_config("tiny", [*settings(self.folder, self.pretrained), *overrides])
-        )
+        return Pipeline(load_config("tiny", [*settings(self.folder, self.pretrained), *overrides]))
 
     def make(self, *overrides: str) -> set[str]:
         """Run all stages; the names of the steps that had to be made."""
         pipeline = self.pipeline(*overrides)
-        return {
-            step.name for stage in STAGES for step in pipeline.steps(stage) if step.run()
-        }
+        return {step.name for stage in STAGES for step in pipeline.steps(stage) if step.run()}
 
     def table(self, role: str) -> pd.DataFrame:
         return read_pairs(self.data / f"{role}.csv", labelled=role != "test").frame

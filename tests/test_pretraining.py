@@ -15,13 +15,11 @@ from src.data.entities import words
 from src.data.pairs import read_pairs, write_pairs
 from src.errors import UserError
 from src.files import sha256
-from src.models.encoder import find_source, load_encoder
-from src.pipeline import Pipeline
-from src.pretraining.checkpoint import head_warning, load
-from src.pretraining.loop import length_batches
-from src.pretraining.questions import collect
-from src.pretraining.stage import folder_name, pretrain_encoders, pretraining_step
-from src.pretraining.tasks import (
+from src.lab.pretraining.language_model import head_warning, load
+from src.lab.pretraining.pretrain import folder_name, pretrain_encoders, pretraining_step
+from src.lab.pretraining.pretrain_loop import length_batches
+from src.lab.pretraining.questions import collect
+from src.lab.pretraining.tasks import (
     IGNORED,
     MaskedWords,
     Permutation,
@@ -29,8 +27,10 @@ from src.pretraining.tasks import (
     make_task,
     mean_cross_entropy,
 )
-from src.pretraining.words import spread_offsets, two_parts
-from src.study.backbone import character_tokenizer, configs, write_random
+from src.lab.pretraining.whole_words import spread_offsets, two_parts
+from src.lab.studies.on_backbone import character_tokenizer, configs, write_random
+from src.models.encoder import find_source, load_encoder
+from src.pipeline import Pipeline
 from src.training.member import load_piece, predict_piece, train_piece
 
 QUESTIONS = ["支气管炎怎么治疗", "我咳嗽三天了，是肺炎吗？", "感冒发烧怎么办", "哮喘会传染吗"] * 4
@@ -43,8 +43,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("backbones")
     made = {}
     with pytest.MonkeyPatch.context() as smaller:
-        smaller.setattr("src.study.backbone.WIDTH", 96)
-        smaller.setattr("src.study.backbone.LAYERS", 2)
+        smaller.setattr("src.lab.studies.on_backbone.WIDTH", 96)
+        smaller.setattr("src.lab.studies.on_backbone.LAYERS", 2)
         shapes = configs(len(character_tokenizer(QUESTIONS)))
     for family, config in shapes.items():
         write_random(config, QUESTIONS, root / "random" / family)
@@ -163,9 +163,15 @@ def test_loads_trains_saves_and_reloads(
     )
     valid = frame.iloc[32:].reset_index(drop=True)
     train_piece(
-        member, 0, 0.5, frame.iloc[:32].reset_index(drop=True), {"oof": valid}, tmp_path, tmp_path,
+        member,
+        0,
+        0.5,
+        frame.iloc[:32].reset_index(drop=True),
+        {"oof": valid},
+        tmp_path,
+        tmp_path,
         family,
-    )  # fmt: skip
+    )
     written = np.load(tmp_path / "oof.npy")
     assert predict_piece(valid, tmp_path, tmp_path) == pytest.approx(written, abs=1e-5)
     model, _, _ = load_piece(tmp_path, tmp_path)

@@ -25,7 +25,7 @@ from src.report.figures import (
     training_curves,
 )
 from src.report.page import write_report
-from src.report.wording import score
+from src.report.phrases import score
 
 LABELS = np.arange(200) % 2
 LOGITS = np.random.default_rng(0).normal(0, 1, 200) + 2.0 * LABELS - 1

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 from sklearn.linear_model import LogisticRegression
 
-from src.data.sample.__main__ import build, main
-from src.data.sample.concepts import INTENTS, Content
+from src.lab.sample.__main__ import build, main
+from src.lab.sample.concepts import INTENTS, Content
 
 SPLITS = ["train", "dev", "test"]
 
@@ -96,8 +96,14 @@ def test_negations_name_an_intent_with_the_same_slots(content):
 @pytest.mark.parametrize("split", ["train", "dev"])
 def test_every_kind_of_hard_negative_occurs(built, split):
     kinds = Counter(pair.kind for pair in built[split])
-    for kind in ["other_intent", "other_disease", "other_drug", "other_number", "other_group",
-                 "negation"]:
+    for kind in [
+        "other_intent",
+        "other_disease",
+        "other_drug",
+        "other_number",
+        "other_group",
+        "negation",
+    ]:
         assert kinds[kind] >= 5, kind
 
 
@@ -153,7 +159,9 @@ def test_shared_characters_do_not_give_the_answer_away(tables):
         for one, other in zip(table.query1, table.query2, strict=True):
             row = []
             for n in (1, 2, 3):
-                grams = [{text[i:i + n] for i in range(len(text) - n + 1)} for text in (one, other)]
+                grams = [
+                    {text[i : i + n] for i in range(len(text) - n + 1)} for text in (one, other)
+                ]
                 row.append(len(grams[0] & grams[1]) / len(grams[0] | grams[1]))
             rows.append(row)
         return rows

@@ -81,9 +81,10 @@ def test_a_question_is_encoded_once(matcher: Matcher, questions, monkeypatch):
     seen = []
     embed = matcher.encoder.embed
     monkeypatch.setattr(
-        matcher.encoder, "embed",
+        matcher.encoder,
+        "embed",
         lambda tokens, pooling: seen.append(len(tokens.lengths)) or embed(tokens, pooling),
-    )  # fmt: skip
+    )
     matcher.encode(questions[:7] * 9)
     assert sum(seen) == 7
 
@@ -352,9 +353,12 @@ def test_labelled_groups_follow_positive_pairs(pairs):
 
 def test_spellings_of_a_question_are_one_group():
     frame = pd.DataFrame(
-        {"query1": ["感冒吃什么？", "感冒吃什么"], "query2": ["肺炎吃什么", "感冒能吃什么"],
-         "label": [0, 1]}
-    )  # fmt: skip
+        {
+            "query1": ["感冒吃什么？", "感冒吃什么"],
+            "query2": ["肺炎吃什么", "感冒能吃什么"],
+            "label": [0, 1],
+        }
+    )
     questions, groups = labelled_groups(frame)
     group_of = dict(zip(questions, groups, strict=True))
     assert group_of["感冒吃什么？"] == group_of["感冒吃什么"] == group_of["感冒能吃什么"]
@@ -453,9 +457,11 @@ def run(arguments: list[str], monkeypatch, capsys) -> tuple[int, str, str]:
 def settings(matcher: Matcher) -> list[str]:
     paths = matcher.config.paths
     return [
-        "--profile=tiny", "split.folds=2", f"paths.work={paths.work}",
+        "--profile=tiny",
+        "split.folds=2",
+        f"paths.work={paths.work}",
         f"paths.pretrained={paths.pretrained}",
-    ]  # fmt: skip
+    ]
 
 
 def test_search_command(corpus: Path, questions, settings, monkeypatch, capsys):

@@ -4,16 +4,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from src.layout import Layout
-from src.search import Matcher
-from src.search.bench import exported
-from src.search.quality import (
+from src.lab.benchmark.search_benchmark import exported
+from src.lab.benchmark.vector_quality import (
     on_dev,
     out_of_fold,
     out_of_fold_threshold,
     pair_cosines,
     pair_threshold,
 )
+from src.layout import Layout
+from src.search import Matcher
 
 
 def test_pair_cosines_by_hand():

@@ -214,9 +214,7 @@ def test_json_is_read_back_as_it_was_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [OSError("no space left"), KeyboardInterrupt()])
-def test_a_writer_that_fails_leaves_the_previous_file(
-    tmp_path: Path, error: BaseException
-) -> None:
+def test_a_writer_that_fails_leaves_the_previous_file(tmp_path: Path, error: BaseException) -> None:
     target = tmp_path / "submission.csv"
     write_text(target, "previous")
     with pytest.raises(type(error)), atomic_path(target) as temporary:

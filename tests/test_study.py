@@ -17,19 +17,17 @@ from src.data.graph import audit, wording
 from src.data.pairs import read_pairs, write_pairs
 from src.errors import UserError
 from src.files import read_json
-from src.models.build import build_model
-from src.study.adversarial import edited
-from src.study.article import keep_leak, redivide
-from src.study.augmentation import is_uncertain
-from src.study.backbone import read_questions
-from src.study.bench.arm import Trial, Workplace
-from src.study.bench.budget import EVERYTHING, Budget
-from src.study.bench.fitted import Fitted, train_member, tuned_margin
-from src.study.bench.parts import hold_out, sample_groups
-from src.study.bench.standard import base_member, official_column
-from src.study.catalogue import STUDIES, load_study
-from src.study.results.publish import FILES
-from src.study.results.statistics import (
+from src.lab.studies.catalogue import STUDIES, load_study
+from src.lab.studies.on_adversarial import edited
+from src.lab.studies.on_article import keep_leak, redivide
+from src.lab.studies.on_augmentation import is_uncertain
+from src.lab.studies.on_backbone import read_questions
+from src.lab.studies.robustness.attack import attacked_logits
+from src.lab.studies.robustness.edits import EDITS
+from src.lab.studies.run_study import run_study
+from src.lab.studies.small_batches import small_batch_member
+from src.lab.studies.tables.publish import FILES
+from src.lab.studies.tables.statistics import (
     apart,
     difference,
     false_discovery,
@@ -37,10 +35,12 @@ from src.study.results.statistics import (
     score,
     sign_flip_test,
 )
-from src.study.robustness.attack import attacked_logits
-from src.study.robustness.edits import EDITS
-from src.study.run import run_study
-from src.study.small_batches import small_batch_member
+from src.lab.studies.trials.arm import Trial, Workplace
+from src.lab.studies.trials.budget import EVERYTHING, Budget
+from src.lab.studies.trials.fitted import Fitted, train_member, tuned_margin
+from src.lab.studies.trials.split_parts import hold_out, sample_groups
+from src.lab.studies.trials.standard import base_member, official_column
+from src.models.registry import build_model
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +77,8 @@ def test_every_study_runs_and_delivers(
     capsys: pytest.CaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr("src.study.backbone.WIDTH", 48)
-    monkeypatch.setattr("src.study.backbone.LAYERS", 2)
+    monkeypatch.setattr("src.lab.studies.on_backbone.WIDTH", 48)
+    monkeypatch.setattr("src.lab.studies.on_backbone.LAYERS", 2)
     folder = run_study(name, config(data, tmp_path, pretrained), quick=True)
     assert folder == tmp_path / "submissions" / "study" / f"{name}-tiny-quick"
     assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
@@ -138,8 +138,11 @@ def test_parts_share_no_question(sample: Path):
     pd.testing.assert_frame_equal(one.evaluation, other.evaluation)
     assert not one.training.equals(other.training)
     for parts in (one, other):
-        for a, b in (("training", "evaluation"), ("training", "validation"),
-                     ("validation", "evaluation")):  # fmt: skip
+        for a, b in (
+            ("training", "evaluation"),
+            ("training", "validation"),
+            ("validation", "evaluation"),
+        ):
             assert audit(getattr(parts, a), getattr(parts, b)).verdict.startswith("no leak")
         assert len(parts.training) <= 100 and len(parts.evaluation) <= 60
 
@@ -164,8 +167,10 @@ def test_the_leak_survives_sampling(competition: Path):
     parts = keep_leak(train, dev, budget, seed=1)
     whole, sampled = audit(train, parts.evaluation), audit(parts.training, parts.evaluation)
     assert (sampled.exact_pairs, sampled.both_seen, sampled.any_seen) == (
-        whole.exact_pairs, whole.both_seen, whole.any_seen,
-    )  # fmt: skip
+        whole.exact_pairs,
+        whole.both_seen,
+        whole.any_seen,
+    )
     assert whole.exact_share > 0.08 and len(parts.validation) > 50
     clean = redivide(train, dev, budget, seed=1)
     assert audit(clean.training, clean.evaluation).verdict == "no leak: all questions new"

@@ -10,10 +10,10 @@ from safetensors.torch import load_file, save_file
 
 from src.config import MemberConfig
 from src.data.pairs import read_pairs
+from src.lab.studies.encoders.text_vocabulary import UNKNOWN, TextVocabulary
+from src.lab.studies.encoders.word2vec import skip_gram
+from src.lab.studies.on_encoder import LEXICAL, SIZE, build_frozen, build_lexical
 from src.models.tokens import Tokens
-from src.study.encoder import LEXICAL, SIZE, build_frozen, build_lexical
-from src.study.encoders.vocabulary import UNKNOWN, TextVocabulary
-from src.study.encoders.word2vec import skip_gram
 
 ROWS = 30
 NAMES = list(LEXICAL)

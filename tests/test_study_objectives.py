@@ -7,14 +7,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src.models.scored import Scored
-from src.study.objectives.cosine import CosineMse, cosine_mse
-from src.study.objectives.triplet import (
+from src.lab.studies.objectives.cosine import CosineMse, cosine_mse
+from src.lab.studies.objectives.triplet import (
     TripletLoss,
     semi_hard,
     squared_distances,
     triplet_losses,
 )
+from src.models.scored import Scored
 
 
 def test_cosine_mse_and_its_gradient():

@@ -20,7 +20,7 @@ from src.config import MemberConfig
 from src.data.pairs import read_pairs
 from src.errors import UserError
 from src.files import read_json
-from src.models.build import build_model, read_for
+from src.models.registry import build_model, read_for
 from src.training.checkpoint import Progress, load_checkpoint, save_checkpoint
 from src.training.loop import autocast, log_loss, train
 from src.training.member import fit, piece_seed, predict_piece, train_piece
@@ -35,9 +35,13 @@ PGD = {"method": "pgd", "epsilon": 0.3, "step_size": 0.2, "steps": 2}
 def member_config(architecture: str = "siamese", **changes) -> MemberConfig:
     """A member with the tiny encoder, without dropout unless asked."""
     training = {
-        "epochs": 1, "batch_pairs": 16, "encoder_lr": 1e-3, "head_lr": 2e-3, "dropout": 0.0,
+        "epochs": 1,
+        "batch_pairs": 16,
+        "encoder_lr": 1e-3,
+        "head_lr": 2e-3,
+        "dropout": 0.0,
         "precision": "fp32",
-    }  # fmt: skip
+    }
     return MemberConfig(architecture=architecture, encoder="tiny", training=training | changes)
 
 
@@ -75,10 +79,16 @@ class Task:
         return model
 
     def train(
-        self, member: MemberConfig, model: nn.Module, *, seed: int = 5, swap: float = 0.0,
-        checkpoint: str = "checkpoint.safetensors", interrupted: bool = False,
+        self,
+        member: MemberConfig,
+        model: nn.Module,
+        *,
+        seed: int = 5,
+        swap: float = 0.0,
+        checkpoint: str = "checkpoint.safetensors",
+        interrupted: bool = False,
         valid_labels: np.ndarray | None = None,
-    ) -> list[dict[str, float]]:  # fmt: skip
+    ) -> list[dict[str, float]]:
         """Train `model` in place; what was read is kept in `watched`."""
         file = self.folder / checkpoint
         pairs = read_for(member, self.training, self.tokenizer)
@@ -86,11 +96,18 @@ class Task:
         if valid_labels is None:
             valid_labels = self.valid["label"].to_numpy()
         return train(
-            model, self.watched, self.training["label"].to_numpy(),
-            read_for(member, self.valid, self.tokenizer), valid_labels, member.training,
+            model,
+            self.watched,
+            self.training["label"].to_numpy(),
+            read_for(member, self.valid, self.tokenizer),
+            valid_labels,
+            member.training,
             Objective(member.training.label_smoothing, member.contrastive),
-            swap=swap, seed=seed, checkpoint=file, title="tiny fold 0",
-        ).history  # fmt: skip
+            swap=swap,
+            seed=seed,
+            checkpoint=file,
+            title="tiny fold 0",
+        ).history
 
     def fresh(self, member: MemberConfig, **arguments):
         """A new network and the history of its training."""
@@ -214,16 +231,25 @@ def test_a_killed_run_continues_to_the_same_bits(
     def forbidden(*_, **__):
         raise AssertionError("pickle")
 
-    for module, name in [(torch, "save"), (torch, "load"), (pickle, "dump"), (pickle, "dumps"),
-                         (pickle, "load"), (pickle, "loads")]:  # fmt: skip
+    for module, name in [
+        (torch, "save"),
+        (torch, "load"),
+        (pickle, "dump"),
+        (pickle, "dumps"),
+        (pickle, "load"),
+        (pickle, "loads"),
+    ]:
         monkeypatch.setattr(module, name, forbidden)
     arguments = {"checkpoint": "second.safetensors", "valid_labels": labels}
     with pytest.raises(KeyboardInterrupt):
         task.fresh(member, interrupted=True, **arguments)
     with safe_open(task.folder / "second.safetensors", framework="pt") as file:
         assert {name.split("/")[0] for name in file.keys()} == {
-            "model", "best", "optimizer", "valid_logits"
-        }  # fmt: skip
+            "model",
+            "best",
+            "optimizer",
+            "valid_logits",
+        }
     continued = task.network(member, seed=99)  # all that counts is in the checkpoint
     batches_of_an_epoch = len(task.watched.read)
     assert task.train(member, continued, **arguments) == history
@@ -472,9 +498,7 @@ def test_a_tiny_network_learns_under_attack(task: Task, architecture, attack):
     """By heart, at least: the first 32 pairs."""
     attack = attack | {"epsilon": 0.05, "step_size": 0.03}  # its embeddings are small, too
     task.training = task.valid = task.training.iloc[:32]
-    member = member_config(
-        architecture, epochs=16, label_smoothing=0.0, adversarial=attack, **FAST
-    )
+    member = member_config(architecture, epochs=16, label_smoothing=0.0, adversarial=attack, **FAST)
     _, history = task.fresh(member, swap=0.5)
     assert history[-1]["train_loss"] < 0.6 * history[0]["train_loss"]
     labels = task.valid["label"]
@@ -488,8 +512,12 @@ def test_a_piece_can_be_read_back(task: Task):
     unseen = {"oof": task.valid, "test": test}
     train_piece(member, 1, 0.5, task.training, unseen, task.pretrained, piece, "tiny fold 1")
     assert sorted(path.name for path in piece.iterdir()) == [
-        "history.json", "member.json", "model.safetensors", "oof.npy", "test.npy"
-    ]  # fmt: skip
+        "history.json",
+        "member.json",
+        "model.safetensors",
+        "oof.npy",
+        "test.npy",
+    ]
     logits = np.load(piece / "oof.npy", allow_pickle=False)
     assert logits.dtype == np.float64 and logits.shape == (len(task.valid),)
     assert np.array_equal(predict_piece(task.valid, task.pretrained, piece), logits)
@@ -540,6 +568,16 @@ def test_the_model_is_on_its_device_before_the_vocabulary_is_cut(
 
     monkeypatch.setattr("src.training.member.cut_vocabulary", cut_vocabulary)
     monkeypatch.setattr("src.training.member.train", lambda *_, **__: None)
-    fit(model, tokenizer, member, frame, frame, Objective(), swap=0.0, seed=0,
-        checkpoint=None, title="")  # fmt: skip
+    fit(
+        model,
+        tokenizer,
+        member,
+        frame,
+        frame,
+        Objective(),
+        swap=0.0,
+        seed=0,
+        checkpoint=None,
+        title="",
+    )
     assert cut == ["meta"]

@@ -11,7 +11,7 @@ from torch import nn
 
 from src.config import MemberConfig
 from src.data.pairs import read_pairs
-from src.models.build import build_model, read_for
+from src.models.registry import build_model, read_for
 from src.training.loop import train
 from src.training.member import train_piece
 from src.training.objective import Objective
@@ -81,16 +81,20 @@ def test_training_gives_the_weights_of_the_whole_table(
     frame = read_pairs(sample / "train.csv", labelled=True).frame
     training, valid = frame.iloc[:64], frame.iloc[64:96].reset_index(drop=True)
     member = MemberConfig(
-        architecture=architecture, encoder="tiny",
+        architecture=architecture,
+        encoder="tiny",
         training={
-            "epochs": 2, "batch_pairs": 16, "encoder_lr": 1e-4, "precision": "fp32",
-            "dropout": 0.1, "weight_decay": 0.1, "adversarial": {"method": attack},
+            "epochs": 2,
+            "batch_pairs": 16,
+            "encoder_lr": 1e-4,
+            "precision": "fp32",
+            "dropout": 0.1,
+            "weight_decay": 0.1,
+            "adversarial": {"method": attack},
         },
-    )  # fmt: skip
-    (tmp_path / "piece").mkdir()
-    train_piece(
-        member, 0, 0.5, training, {"oof": valid}, pretrained, tmp_path / "piece", "cut"
     )
+    (tmp_path / "piece").mkdir()
+    train_piece(member, 0, 0.5, training, {"oof": valid}, pretrained, tmp_path / "piece", "cut")
     cut = load_file(tmp_path / "piece" / "model.safetensors")
 
     model, tokenizer = build_model(member, pretrained, member.seed)
@@ -98,10 +102,18 @@ def test_training_gives_the_weights_of_the_whole_table(
     untrained = model.encoder.word_embeddings.weight.detach().clone()
     pairs, valid_pairs = (read_for(member, part, tokenizer) for part in (training, valid))
     train(
-        model, pairs, training["label"].to_numpy(), valid_pairs, valid["label"].to_numpy(),
-        member.training, Objective(member.training.label_smoothing), swap=0.5, seed=member.seed,
-        checkpoint=tmp_path / "none.safetensors", title="whole",
-    )  # fmt: skip
+        model,
+        pairs,
+        training["label"].to_numpy(),
+        valid_pairs,
+        valid["label"].to_numpy(),
+        member.training,
+        Objective(member.training.label_smoothing),
+        swap=0.5,
+        seed=member.seed,
+        checkpoint=tmp_path / "none.safetensors",
+        title="whole",
+    )
     whole = model.state_dict()
     assert cut.keys() == whole.keys() and cut[name].shape == whole[name].shape
     seen = np.union1d(pairs.vocabulary, valid_pairs.vocabulary)

@@ -112,8 +112,7 @@ def exchange(text: str, kind: str, target: str) -> str:
     """The question with every name of a kind, synonyms included, replaced by `target`."""
     name_of = load_lexicon().name_of
     return "".join(
-        target if token in name_of and name_of[token][0] == kind else token
-        for token in words(text)
+        target if token in name_of and name_of[token][0] == kind else token for token in words(text)
     )
 
 

@@ -2,12 +2,23 @@
 
 import warnings
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 
+from ..config import SplitConfig
 from ..errors import UserError
+from ..files import save_array
 from .graph import components, wording
+from .pairs import read_pairs
+
+
+def write_folds(table: Path, settings: SplitConfig, folder: Path) -> None:
+    """Write folds.npy, int64[P]: the fold of every row of a pair table."""
+    frame = read_pairs(table, labelled=True).frame
+    save_array(folder / "folds.npy", assign_folds(frame, settings.folds, settings.seed))
 
 
 def assign_folds(frame: pd.DataFrame, folds: int, seed: int) -> np.ndarray:

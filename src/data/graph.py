@@ -44,9 +44,7 @@ def pair_key(query1: str, query2: str) -> tuple[str, str]:
     return (first, second) if first <= second else (second, first)
 
 
-def components(
-    *frames: pd.DataFrame, key: Callable[[str], str] = question_key
-) -> np.ndarray:
+def components(*frames: pd.DataFrame, key: Callable[[str], str] = question_key) -> np.ndarray:
     """Connected component of every row of the question graph that all frames make together.
 
     Args:

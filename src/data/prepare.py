@@ -61,9 +61,7 @@ def find_sources(config: DataConfig) -> Sources:
 
 def _sources(config: DataConfig, directory: Path, is_sample: bool) -> Sources:
     found = find_data(directory)
-    return Sources(
-        found["train"], found.get("dev"), found.get("test"), config.external, is_sample
-    )
+    return Sources(found["train"], found.get("dev"), found.get("test"), config.external, is_sample)
 
 
 def _say(text: str) -> None:

@@ -5,7 +5,8 @@ held out), no pair of dev or test in any spelling, and, from outside or by deriv
 question of the fold, dev or test.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,30 @@ import pandas as pd
 from ..config import AugmentConfig
 from .augment import augment
 from .graph import pair_key, wording
+from .pairs import read_pairs, write_pairs
+
+
+def write_training_part(
+    tables: Mapping[str, Path], folds: Path, fold: int, settings: AugmentConfig, folder: Path
+) -> None:
+    """Write train.csv, the `training_part` of a fold.
+
+    Args:
+        tables: pair tables by role; "train", and what there is of dev, test and external.
+        folds: file with int64[P], the fold of every row of train.
+    """
+    frames = {
+        role: read_pairs(path, labelled=role != "test").frame for role, path in tables.items()
+    }
+    part = training_part(
+        frames["train"],
+        np.load(folds, allow_pickle=False),
+        fold,
+        [frames[role] for role in ("dev", "test") if role in frames],
+        frames.get("external"),
+        settings,
+    )
+    write_pairs(part, folder / "train.csv")
 
 
 def training_part(

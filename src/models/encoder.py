@@ -191,7 +191,7 @@ def _check_weights(name: str, config: object, report: dict) -> None:
     if config.model_type == "roberta" and any(key.startswith("bert.") for key in unexpected):
         remedy = (
             "The weights are BERT's but config.json says model_type 'roberta' (the Chinese "
-            "RoBERTa-wwm checkpoints are BERT models): write \"model_type\": \"bert\"."
+            'RoBERTa-wwm checkpoints are BERT models): write "model_type": "bert".'
         )
     raise UserError(
         f"The weights of '{name}' lack {len(missing)} tensors that its config.json asks for "

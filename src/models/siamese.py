@@ -29,9 +29,7 @@ class SiameseBatch:
 
     def to(self, device: torch.device) -> "SiameseBatch":
         """The same batch on another device."""
-        return SiameseBatch(
-            self.questions.to(device), self.left.to(device), self.right.to(device)
-        )
+        return SiameseBatch(self.questions.to(device), self.left.to(device), self.right.to(device))
 
 
 class SiamesePairs:

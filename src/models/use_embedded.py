@@ -114,8 +114,12 @@ class UseEncoder(nn.Module):
         """Write model.safetensors and config.json; the tokenizer is the caller's to copy."""
         directory.mkdir(parents=True, exist_ok=True)
         save_tensors(self.state_dict(), directory / "model.safetensors")
-        config = {"model_type": TYPE, "source": f"{PACKAGE} {VERSION}",
-                  "vocab_size": self.embedding.num_embeddings, "hidden_size": WIDTH}
+        config = {
+            "model_type": TYPE,
+            "source": f"{PACKAGE} {VERSION}",
+            "vocab_size": self.embedding.num_embeddings,
+            "hidden_size": WIDTH,
+        }
         (directory / "config.json").write_text(json.dumps(config, indent=2) + "\n", "utf-8")
 
     @classmethod
@@ -194,28 +198,43 @@ def _read_state(arrays: np.lib.npyio.NpzFile, rows: np.ndarray) -> dict[str, Ten
     def joined(name: str) -> np.ndarray:  # the branches' shares of one layer are stored apart
         return np.concatenate([arrays[f"{name}{n}"] for n in ORDERS], axis=-1)
 
-    layers = {"embedding": (table.T,), "skip1": (arrays["p1"],), "skip3": (arrays["p3"],),
-              "project_in": (joined("proj"), joined("proj_b")),
-              "norm_in": (joined("ln_g"), joined("ln_b")),
-              "norm_out": (arrays["ln_g"], arrays["ln_b"]),
-              "project_out": (arrays["cnn_W"], arrays["cnn_b"])}
+    layers = {
+        "embedding": (table.T,),
+        "skip1": (arrays["p1"],),
+        "skip3": (arrays["p3"],),
+        "project_in": (joined("proj"), joined("proj_b")),
+        "norm_in": (joined("ln_g"), joined("ln_b")),
+        "norm_out": (arrays["ln_g"], arrays["ln_b"]),
+        "project_out": (arrays["cnn_W"], arrays["cnn_b"]),
+    }
     layers |= {f"dense.{i}": (arrays[f"d{i}"],) for i in range(4)}
-    layers |= {f"branches.{i}.conv{k}": (arrays[f"w{k}_{n}"], arrays[f"b{k}_{n}"])
-               for i, n in enumerate(ORDERS) for k in (1, 2)}
+    layers |= {
+        f"branches.{i}.conv{k}": (arrays[f"w{k}_{n}"], arrays[f"b{k}_{n}"])
+        for i, n in enumerate(ORDERS)
+        for k in (1, 2)
+    }
     # Matrices are stored as [in, out], torch wants [out, in]; .T leaves vectors alone.
-    return {f"{layer}.{kind}": torch.from_numpy(array.T.copy())
-            for layer, parameters in layers.items()
-            for kind, array in zip(("weight", "bias"), parameters)}
+    return {
+        f"{layer}.{kind}": torch.from_numpy(array.T.copy())
+        for layer, parameters in layers.items()
+        for kind, array in zip(("weight", "bias"), parameters)
+    }
 
 
 def _build_tokenizer(vocabulary: list[tuple[str, float]], charsmap: bytes) -> Tokenizer:
     """SentencePiece's steps: its character map, single spaces, a leading ▁, unigram, <s> </s>."""
     tokenizer = Tokenizer(models.Unigram(vocabulary, unk_id=UNK))
-    tokenizer.normalizer = normalizers.Sequence([
-        normalizers.Precompiled(charsmap), normalizers.Strip(),
-        normalizers.Replace(Regex(" +"), "▁"), normalizers.Prepend("▁")])
+    tokenizer.normalizer = normalizers.Sequence(
+        [
+            normalizers.Precompiled(charsmap),
+            normalizers.Strip(),
+            normalizers.Replace(Regex(" +"), "▁"),
+            normalizers.Prepend("▁"),
+        ]
+    )
     tokenizer.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", special_tokens=[("<s>", BOS), ("</s>", EOS)])
+        single="<s> $A </s>", special_tokens=[("<s>", BOS), ("</s>", EOS)]
+    )
     return tokenizer
 
 

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..data.graph import Audit
-from .wording import ENSEMBLE, gain, score_rows, verdict
+from .phrases import ENSEMBLE, gain, score_rows, verdict
 
 
 def console_summary(metrics: Mapping[str, Any]) -> Table:

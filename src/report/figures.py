@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from ..files import atomic_path
 from .metrics import accuracy_by_threshold, calibration_bins, expected_calibration_error
-from .wording import score
+from .phrases import score
 
 # The ten diseases of the competition, for machines without a Chinese font.
 ENGLISH = {
@@ -92,9 +92,7 @@ def _styled(draw: Callable[..., None]) -> Callable[..., None]:
 
 
 @_styled
-def threshold_curve(
-    labels: ArrayLike, logits: ArrayLike, threshold: float, target: Path
-) -> None:
+def threshold_curve(labels: ArrayLike, logits: ArrayLike, threshold: float, target: Path) -> None:
     """Accuracy against the decision threshold (a logit), with the tuned threshold marked.
 
     A flat top says that the exact threshold does not matter; a tuned threshold on a narrow
@@ -204,9 +202,7 @@ def accuracy_bars(
 
 
 @_styled
-def training_curves(
-    histories: Mapping[str, Sequence[Mapping[str, float]]], target: Path
-) -> None:
+def training_curves(histories: Mapping[str, Sequence[Mapping[str, float]]], target: Path) -> None:
     """Loss and accuracy per epoch, one line a history.
 
     `histories` maps "member" or "member/fold" to rows with the keys epoch, train_loss,
@@ -223,9 +219,7 @@ def training_curves(
         epochs = [row["epoch"] for row in rows]
 
         def line(axes: Axes, key: str, **style: Any) -> None:
-            axes.plot(
-                epochs, [row[key] for row in rows], color=colour, markersize=3.5, **style
-            )
+            axes.plot(epochs, [row[key] for row in rows], color=colour, markersize=3.5, **style)
 
         line(losses, "train_loss", marker="o", linestyle=":", linewidth=1.0)
         line(losses, "valid_loss", marker="o")

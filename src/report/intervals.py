@@ -124,9 +124,7 @@ def component_means(
     # Components with as many rows and the same sum are interchangeable, and few such kinds
     # exist: drawing how often each kind comes up is the same bootstrap in far fewer draws.
     kinds, counts = np.unique(np.column_stack([rows, sums]), axis=0, return_counts=True)
-    draws = np.random.default_rng(seed).multinomial(
-        len(rows), counts / len(rows), size=resamples
-    )
+    draws = np.random.default_rng(seed).multinomial(len(rows), counts / len(rows), size=resamples)
     totals = draws.astype(float) @ kinds  # [resamples, 2]: rows and sum
     return totals[:, 1] / totals[:, 0]
 

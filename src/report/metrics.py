@@ -162,9 +162,7 @@ def per_category(
         interval = None
         if groups is not None:
             interval = accuracy_interval(labels[rows], predictions[rows], groups[rows])
-        scores.append(
-            CategoryScore(category, int(rows.sum()), float(right[rows].mean()), interval)
-        )
+        scores.append(CategoryScore(category, int(rows.sum()), float(right[rows].mean()), interval))
     return sorted(scores, key=lambda score: (-score.pairs, score.category))
 
 

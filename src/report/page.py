@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pandas import DataFrame
 
 from ..files import write_text
-from .wording import gain, score_rows, verdict
+from .phrases import gain, score_rows, verdict
 
 TEMPLATE = "page.html.j2"
 

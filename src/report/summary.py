@@ -63,14 +63,16 @@ def summarise(config: Config, layout: Layout, decision: Decision, facts: dict[st
         "ensemble": scores[ENSEMBLE] | {"threshold": decision.threshold},
         "equal_weights_cv_accuracy": accuracy(labels, _positive(equal)),
         "gain_over_best_member": {
-            "member": best, "cv_difference": gain[0], "interval": list(gain[1:])
+            "member": best,
+            "cv_difference": gain[0],
+            "interval": list(gain[1:]),
         },
         "weights": decision.weights,
         "threshold": decision.threshold,
         **_costs(layout),
         # A storage's URL may hold a password, and no result depends on it.
         "settings": config.model_dump(mode="json", exclude={"optuna"}),
-    }  # fmt: skip
+    }
     write_json(layout.results / "metrics.json", metrics)
     blended = blend(out_of_fold, decision.weights)
     pictures = _draw(layout, train, blended, decision, cv_labels[ENSEMBLE], groups)

@@ -72,9 +72,12 @@ The weights are the mean of the pre-trained and the fine-tuned encoder's. The cl
 (u, v, |u − v|) of the fine-tuning is not part of this directory; compare vectors by their cosine.
 """
     onnx = _onnx(
-        int8, "sentence_embedding", matcher.encoder.hidden_size, ", length 1",
+        int8,
+        "sentence_embedding",
+        matcher.encoder.hidden_size,
+        ", length 1",
         '["感冒可以吃海鲜吗"]',
-    )  # fmt: skip
+    )
     return head + use + onnx + _LIMITS
 
 

@@ -53,9 +53,12 @@ def encode(
     encoder.eval()
     device = encoder.word_embeddings.weight.device
     bar = tqdm(
-        total=len(distinct), desc=progress or None, unit="question", disable=not progress,
+        total=len(distinct),
+        desc=progress or None,
+        unit="question",
+        disable=not progress,
         mininterval=0.5,
-    )  # fmt: skip
+    )
     with bar, torch.inference_mode(), autocast(device, precision):
         for start in range(0, len(distinct), CHUNK):
             chunk = list(distinct[start : start + CHUNK])

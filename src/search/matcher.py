@@ -17,8 +17,8 @@ from scipy.special import expit
 from ..config import Config, load_config
 from ..errors import UserError
 from ..layout import Layout
-from ..models.build import read_for
 from ..models.encoder import load_encoder
+from ..models.registry import read_for
 from ..pipeline import Pipeline
 from ..training.loop import autocast
 from ..training.member import load_piece

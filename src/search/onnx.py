@@ -55,9 +55,12 @@ def run_onnx(folder: Path, name: str, texts: Sequence, batch: int = 64) -> np.nd
         if isinstance(chosen[0], tuple):
             columns = [list(column) for column in zip(*chosen, strict=True)]
         encoded = tokenizer(
-            *columns, padding=True, truncation=True, return_tensors="np",
+            *columns,
+            padding=True,
+            truncation=True,
+            return_tensors="np",
             return_token_type_ids=True,
-        )  # fmt: skip
+        )
         parts.append(session.run(None, {key: encoded[key].astype(np.int64) for key in INPUTS})[0])
     return np.concatenate(parts)[np.argsort(order)]
 

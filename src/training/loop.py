@@ -110,8 +110,13 @@ def train(
         steps = settings.epochs * math.ceil(len(batches) / settings.accumulation)
         done = epoch * math.ceil(len(batches) / settings.accumulation)
         losses, counts = [], []
-        bar = tqdm(batches, f"{title} epoch {epoch + 1}/{settings.epochs}", unit="batch",
-                   disable=not accelerator.is_main_process, mininterval=1.0)  # fmt: skip
+        bar = tqdm(
+            batches,
+            f"{title} epoch {epoch + 1}/{settings.epochs}",
+            unit="batch",
+            disable=not accelerator.is_main_process,
+            mininterval=1.0,
+        )
         model.train()
         for number, batch in enumerate(bar, start=1):
             reversed_rows = rng.random(len(batch)) < swap
@@ -134,9 +139,12 @@ def train(
             in_sync = boundary or settings.adversarial.method != "none"
             with nullcontext() if in_sync else accelerator.no_sync(model):
                 loss = accumulate_gradient(
-                    compute_loss, model, bare.encoder.word_embeddings, settings.adversarial,
+                    compute_loss,
+                    model,
+                    bare.encoder.word_embeddings,
+                    settings.adversarial,
                     accelerator,
-                )  # fmt: skip
+                )
             losses.append(accelerator.reduce(loss, "mean").item() * settings.accumulation)
             counts.append(len(batch))
             if not math.isfinite(losses[-1]):

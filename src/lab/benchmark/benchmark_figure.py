@@ -1,0 +1,64 @@
+"""The comparison as a picture: ratios with their range, and how the cost grows."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ...files import atomic_path
+from ...report.figures import BLUE, GREY, ORANGE, STYLE
+from .turns import OURS, THEIRS
+
+
+def draw(results: Mapping[str, Any], target: Path) -> None:
+    """Write the picture of what `measure` returned; the suffix of `target` chooses the format."""
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(12, 5))
+        ratios, pairs, length = figure.subplots(1, 3, gridspec_kw={"width_ratios": [1.4, 1, 1]})
+        _ratios(ratios, results["speed"])
+        _growth(pairs, results["growth"]["pairs"], "number of pairs")
+        _growth(length, results["growth"]["length"], "length of questions")
+        with atomic_path(target) as temporary:
+            figure.savefig(temporary, metadata={"Date": None} if target.suffix == ".svg" else None)
+
+
+def _ratios(axes: Axes, speed: Mapping[str, Any]) -> None:
+    """One point a comparison; right of the line this project is faster."""
+    rows = [
+        (f"{subject}\n{name.replace(THEIRS, 'theirs')}", ratio)
+        for subject, found in speed.items()
+        for name, ratio in found["ratios"].items()
+    ]
+    for height, (_, ratio) in enumerate(reversed(rows)):
+        axes.plot([ratio["low"], ratio["high"]], [height, height], color=BLUE)
+        axes.plot(ratio["median"], height, "o", color=BLUE)
+    axes.axvline(1.0, color=GREY, linewidth=1.0)
+    axes.set_yticks(range(len(rows)), [name for name, _ in reversed(rows)], fontsize=7)
+    axes.set_xlim(left=0)
+    axes.set_xlabel(f"pairs a second, {OURS} / {THEIRS}")
+    axes.set_title("Speed")
+
+
+def _growth(axes: Axes, rows: Sequence[Mapping[str, Any]], quantity: str) -> None:
+    """Seconds of an epoch against the factor."""
+    for library, colour in ((OURS, BLUE), (THEIRS, ORANGE)):
+        spreads = [row["seconds"][library] for row in rows]
+        factors = [row["factor"] for row in rows]
+        axes.plot(factors, [s["median"] for s in spreads], "o-", color=colour, label=library)
+        axes.fill_between(
+            factors,
+            [s["low"] for s in spreads],
+            [s["high"] for s in spreads],
+            color=colour,
+            alpha=0.2,
+            linewidth=0,
+        )
+    axes.set_xticks([row["factor"] for row in rows], [f"{row['factor']}×" for row in rows])
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel(quantity)
+    axes.set_ylabel("seconds of an epoch, bi-encoder")
+    axes.legend()
+    axes.set_title(f"Cost and {quantity}")

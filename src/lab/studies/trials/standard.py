@@ -1,0 +1,73 @@
+"""What most studies start from: the official data, the profile's networks, arms of settings."""
+
+from functools import partial
+
+from ....config import AdversarialConfig, Config, MemberConfig
+from ....data.pairs import read_pairs
+from ....errors import UserError
+from .arm import Arm, Column, Outcome, Trial, Workplace
+from .budget import Budget
+from .fitted import train_member
+from .split_parts import Parts, hold_out
+
+COLD = 2
+HEAD = "head"  # the score of a pair by the network's own head
+
+
+def official_column(place: Workplace) -> Column:
+    """A fold of the official training file against the rest of it."""
+    return Column("held-out fold", [place.train], partial(_hold_out, place))
+
+
+def _hold_out(place: Workplace, seed: int) -> Parts:
+    train = read_pairs(place.train, labelled=True).frame
+    return hold_out(train, place.config.split.seed, place.budget, seed)
+
+
+def member_arm(name: str, member: MemberConfig, reference: str) -> Arm:
+    """An arm that is nothing but settings of a member."""
+
+    def make(trial: Trial) -> Outcome:
+        fitted = train_member(trial, member)
+        return fitted.outcome({HEAD: fitted.predict(trial.parts.evaluation)})
+
+    return Arm(name, {"member": member.model_dump(mode="json")}, make, reference)
+
+
+def base_member(config: Config, architecture: str, budget: Budget) -> MemberConfig:
+    """The profile's siamese or cross member, plain: no attack, mean pooling, (u, v, |u−v|).
+
+    Its encoder is that of the profile's first cross-encoder, because only an encoder that gives
+    every token a vector serves both architectures.
+
+    Raises:
+        UserError: the profile has no cross-encoder.
+    """
+    crosses = [member for member in config.members.values() if member.architecture == "cross"]
+    if not crosses:
+        raise UserError(
+            f"A study needs an encoder that can read a pair, and profile '{config.profile}' has no "
+            "cross-encoder to take it from. Use --profile small, large or tiny."
+        )
+    encoder = crosses[0].encoder
+    like = [
+        member
+        for member in config.members.values()
+        if member.architecture == architecture and member.encoder == encoder
+    ]
+    model = like[0] if like else crosses[0]
+    training = model.training.model_copy(
+        update={
+            "epochs": budget.epochs or model.training.epochs,
+            "adversarial": AdversarialConfig(),
+            # Where the profile's member begins with another's weights, this one begins with the
+            # pre-trained ones and has farther to go.
+            "encoder_lr": model.training.encoder_lr * (COLD if model.start else 1),
+        }
+    )
+    return MemberConfig(
+        architecture=architecture,
+        encoder=encoder,
+        max_length=model.max_length,
+        training=training,
+    )
