@@ -1,17 +1,16 @@
 #!/usr/bin/env bash
+# The one door: bash run.sh [COMMAND] …    from any directory; bash run.sh --help lists the commands.
 # The whole pipeline:   bash run.sh [--profile small|large|fast|tiny] [key=value ...]
 # The tests:            bash run.sh test [pytest arguments]
-# Score another file:   bash run.sh predict INPUT.csv OUTPUT.csv [--profile P]
-# Use what is trained:  bash run.sh search|mine|cluster|faq|export …
 set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 venv="$root/.venv"
 python="$venv/bin/python"
-installed="$venv/installed-requirements.txt"
 
-# A killed installation is repeated: the copy of requirements.txt marks one that has succeeded.
-if [[ ! -x "$python" ]] || ! cmp -s "$root/requirements.txt" "$installed"; then
+# install FILE: a copy of FILE in .venv marks an installation that has succeeded; a killed one is repeated.
+install() {
+  cmp -s "$root/$1" "$venv/installed-$1" && return
   if ! "$python" -m pip --version >/dev/null 2>&1; then
     host="${PYTHON:-python3}"
     if ! "$host" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))'; then
@@ -22,22 +21,20 @@ if [[ ! -x "$python" ]] || ! cmp -s "$root/requirements.txt" "$installed"; then
     echo "── make .venv" >&2
     "$host" -m venv --clear "$venv"
   fi
-  echo "── install requirements.txt (a few minutes, once)" >&2
-  "$python" -m pip install --quiet --disable-pip-version-check -r "$root/requirements.txt"
-  cp "$root/requirements.txt" "$installed"
-fi
+  echo "── install $1 (once; a few minutes)" >&2
+  "$python" -m pip install --quiet --disable-pip-version-check -r "$root/$1"
+  cp "$root/$1" "$venv/installed-$1"
+}
+
+install requirements.txt
+case "${1:-}" in
+  study | bench | pretrain | test) install requirements-lab.txt ;;
+esac
 
 export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
-case "${1:-}" in
-  test)
-    shift
-    cd "$root"
-    exec "$python" -m pytest "$@"
-    ;;
-  predict | audit | compare | search | mine | cluster | faq | export | study | pretrain | bench)
-    exec "$python" -m src "$@"
-    ;;
-  *)
-    exec "$python" -m src run "$@"
-    ;;
-esac
+if [[ "${1:-}" == test ]]; then
+  shift
+  cd "$root"
+  exec "$python" -m pytest "$@"
+fi
+exec "$python" -m src "$@"

@@ -1,28 +1,71 @@
-"""The command line: `python -m src STAGE [--profile P] [key=value ...]`."""
+"""The command line: `bash run.sh COMMAND …`.
 
+Every module is imported by the command that needs it, so that `--help` is there at once.
+"""
+
+import difflib
 import errno
 import os
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .errors import UserError
+from .pipeline import STAGES, Pipeline, stage_name
+
+if TYPE_CHECKING:
+    from .config import Config
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Door(click.Group):
+    """One list of commands; options or settings without a command are those of `run`."""
+
+    def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
+        first = arguments[0] if arguments else "--profile"
+        if first not in ("-h", "--help") and (first.startswith("-") or "=" in first):
+            arguments = ["run", *arguments]
+        return super().parse_args(context, arguments)
+
+    def resolve_command(
+        self, context: click.Context, arguments: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if self.get_command(context, arguments[0]) is None:
+            near = difflib.get_close_matches(arguments[0], self.list_commands(context), 1, 0.0)
+            raise UserError(
+                f"There is no command '{arguments[0]}'. The nearest is: bash run.sh {near[0]} "
+                "(all of them: bash run.sh --help)."
+            )
+        return super().resolve_command(context, arguments)
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(self.commands)  # in the order in which they are defined
+
+
+class Laboratory(click.Command):
+    """A command of src/lab, which is imported when it is asked for and by nothing else."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent=None, **extra: Any):
+        command: click.Command = import_module(f"src.lab.{self.name}_command").command
+        return command.make_context(info_name, args, parent, **extra)
+
+
+@click.group(cls=Door, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Are two patients' questions the same question? A staged, resumable pipeline.
 
-    Every stage first brings the stages before it up to date, and does nothing when it is up to
-    date itself. Settings are changed as key=value, such as training.epochs=2; they are listed
-    in src/config.py, their values in src/profiles/.
+    `bash run.sh [--profile P] [KEY=VALUE]...` runs everything. Every stage first brings the stages
+    before it up to date, and does nothing when it is up to date itself. Settings are changed as
+    key=value, such as training.epochs=2; they are listed in src/config.py, their values in
+    src/profiles/. `bash run.sh test [PYTEST ARGUMENTS]...` runs the tests.
     """
 
 
-def _settings(command: Callable) -> Callable:
-    """--profile and key=value, which all stages share."""
+def settings(command: Callable) -> Callable:
+    """--profile and key=value, which most commands share."""
     command = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")(command)
     return click.option(
         "--profile",
@@ -30,85 +73,84 @@ def _settings(command: Callable) -> Callable:
     )(command)
 
 
-def _pipeline(profile: str | None, overrides: tuple[str, ...]):
-    from .config import load_config
-    from .pipeline import Pipeline
+def load_settings(profile: str | None, overrides: tuple[str, ...]) -> "Config":
+    """The configuration of a command."""
+    from .config import default_profile, load_config
 
-    return Pipeline(
-        load_config(profile or _default_profile(), list(overrides), os.environ.get("DATA_DIR"))
+    return load_config(
+        profile or default_profile(), list(overrides), os.environ.get("DATA_DIR")
     )
 
 
-def _default_profile() -> str:
-    """`large` where a CUDA GPU with 15 GB or more is present, else `small`."""
-    import torch
+@main.command()
+@settings
+def run(profile: str | None, overrides: tuple[str, ...]) -> None:
+    """Everything: from the raw files to the submission and the report."""
+    from .report.console import print_run
 
-    if torch.cuda.is_available() and torch.cuda.get_device_properties(0).total_memory >= 15e9:
-        return "large"
-    return "small"
-
-
-def _add_stage(name: str, summary: str) -> None:
-    @main.command(name, help=summary)
-    @_settings
-    def stage(profile: str | None, overrides: tuple[str, ...]) -> None:
-        _pipeline(profile, overrides).run(name)
+    pipeline = Pipeline(load_settings(profile, overrides))
+    for line in pipeline.outlook():
+        print(line, file=sys.stderr, flush=True)
+    pipeline.run()
+    print_run(pipeline.layout, pipeline.submissions if "test" in pipeline.roles else [])
 
 
-_add_stage("prepare", "Read and validate the competition files; audit them for leaks.")
-_add_stage("split", "Assign training rows to folds over connected components.")
-_add_stage("augment", "Write each fold's training part.")
+def _add_stage(stage: Callable) -> None:
+    @main.command(stage_name(stage), help=stage.__doc__)
+    @settings
+    def command(profile: str | None, overrides: tuple[str, ...]) -> None:
+        Pipeline(load_settings(profile, overrides)).run(stage_name(stage))
+
+
+for _stage in STAGES:
+    _add_stage(_stage)
 
 
 @main.command()
-@_settings
+@settings
 @click.option("--member", help="Only this member of the ensemble.")
 @click.option("--fold", type=int, help="Only this fold.")
 def train(
     profile: str | None, overrides: tuple[str, ...], member: str | None, fold: int | None
 ) -> None:
-    """Train members on folds: all, or one piece, so that machines can share the work."""
-    _pipeline(profile, overrides).train_some(member, fold)
-
-
-_add_stage("tune", "Search weights and threshold on out-of-fold predictions.")
-_add_stage("submit", "Decide the test file and write the submission.")
-_add_stage("report", "Write metrics.json, figures and report.html.")
+    """Train members on folds: all, or some, so that machines can share the work."""
+    Pipeline(load_settings(profile, overrides)).train_some(member, fold)
 
 
 @main.command()
-@_settings
-def run(profile: str | None, overrides: tuple[str, ...]) -> None:
-    """Everything: from the raw files to the submission and the report."""
-    from rich.console import Console
+@click.argument("arguments", nargs=-1, metavar="[INPUT.csv OUTPUT.csv] [KEY=VALUE]...")
+@click.option("--profile", help="The run whose ensemble predicts.")
+def predict(arguments: tuple[str, ...], profile: str | None) -> None:
+    """Decide the pairs of INPUT.csv with the trained ensemble and write id,label to OUTPUT.csv.
 
-    from .files import read_json
-    from .report.console import console_summary
+    Without files: the stage, which predicts the run's own rows, dev and test.
+    """
+    files = [Path(text) for text in arguments if "=" not in text or Path(text).exists()]
+    config = load_settings(profile, tuple(text for text in arguments if Path(text) not in files))
+    if not files:
+        Pipeline(config).run("predict")
+        return
+    if len(files) != 2:
+        raise UserError("predict takes two files, INPUT.csv and OUTPUT.csv, or none.")
+    from .ensemble.predict_file import predict_file
 
-    pipeline = _pipeline(profile, overrides)
-    pipeline.run()
-    results = pipeline.layout.results
-    console = Console()
-    console.print(console_summary(read_json(results / "metrics.json")))
-    print(f"report:     {results / 'report.html'}")
-    if pipeline.sources.test is None:
-        print("submission: none, because there is no test file. Put test.csv beside train.csv and")
-        print("            run the same command: only the missing steps are made.")
-    else:
-        print(f"submission: {pipeline.submissions[-1]}")
+    labels = predict_file(config, Pipeline(config).trained_layout(), *files)
+    print(f"{files[1]}: {len(labels)} pairs, {labels.mean():.1%} the same question")
 
 
-@main.command()
-@click.argument("source", metavar="INPUT.csv", type=click.Path(path_type=Path))
-@click.argument("target", metavar="OUTPUT.csv", type=click.Path(path_type=Path))
-@_settings
-def predict(source: Path, target: Path, profile: str | None, overrides: tuple[str, ...]) -> None:
-    """Decide the pairs of INPUT.csv with the trained ensemble; write id,label."""
-    from .stages import predict as predict_file
+@main.command(context_settings={"ignore_unknown_options": True})
+@click.argument("processes", type=click.IntRange(2), metavar="N")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="COMMAND...")
+def launch(processes: int, command: tuple[str, ...]) -> None:
+    """Run a command, such as train, in N processes: one a GPU, or all on the CPU."""
+    import torch
 
-    pipeline = _pipeline(profile, overrides)
-    labels = predict_file(pipeline.config, pipeline.trained_layout(), source, target)
-    print(f"{target}: {len(labels)} pairs, {labels.mean():.1%} the same question")
+    if not torch.cuda.is_available():
+        # --cpu would start one process only; these talk through gloo.
+        os.environ["ACCELERATE_USE_CPU"] = "true"
+    launcher = [sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu"]
+    count = ["--num_processes", str(processes), "--num_machines", "1", "--mixed_precision", "no"]
+    os.execv(sys.executable, [*launcher, *count, "--dynamo_backend", "no", "-m", "src", *command])
 
 
 _FILE = click.Path(path_type=Path)
@@ -121,119 +163,74 @@ _TOP = click.IntRange(1, 10_000)
 @click.option("--top", type=_TOP, default=5, show_default=True)
 @click.option("--rerank", is_flag=True, help="Let the cross-encoder order the candidates.")
 @click.option("--interactive", is_flag=True, help="Keep the model loaded, read questions.")
-@_settings
-def search(
-    query: str | None, corpus: Path, top: int, rerank: bool, interactive: bool, **run
-) -> None:
+@settings
+def search(query: str | None, corpus: Path, top: int, rerank: bool, interactive: bool, **run):
     """Find the questions of a corpus that are nearest to QUERY."""
     from .search import commands
 
     if interactive and query and "=" in query:  # a setting, because no question was given
         run["overrides"], query = (query, *run["overrides"]), None
-    commands.search(_pipeline(**run).config, query, corpus, top, rerank, interactive)
+    commands.search(load_settings(**run), query, corpus, top, rerank, interactive)
 
 
 @main.command()
 @click.argument("corpus", type=_FILE)
 @click.option("--top", type=_TOP, default=20, show_default=True)
-@_settings
+@settings
 def mine(corpus: Path, top: int, **run) -> None:
     """Find the most similar pairs among all questions of a corpus."""
     from .search import commands
 
-    commands.mine(_pipeline(**run).config, corpus, top)
+    commands.mine(load_settings(**run), corpus, top)
 
 
 @main.command()
 @click.argument("corpus", type=_FILE)
-@_settings
+@settings
 def cluster(corpus: Path, **run) -> None:
     """Group the questions of a corpus that ask the same."""
     from .search import commands
 
-    commands.clusters(_pipeline(**run).config, corpus)
+    commands.clusters(load_settings(**run), corpus)
 
 
 @main.command()
 @click.option("--known", type=_FILE, required=True, help="The FAQ's questions.")
 @click.option("--asked", type=_FILE, required=True, help="What was asked.")
 @click.option("--top", type=_TOP, default=20, show_default=True)
-@_settings
+@settings
 def faq(known: Path, asked: Path, top: int, **run) -> None:
     """Find what was asked often and an FAQ does not answer."""
     from .search import commands
 
-    commands.faq(_pipeline(**run).config, known, asked, top)
+    commands.faq(load_settings(**run), known, asked, top)
 
 
 @main.command()
 @click.argument("target", metavar="DIR", type=_FILE)
 @click.option("--int8", is_flag=True, help="Also write ONNX files with 8-bit weights.")
-@_settings
+@settings
 def export(target: Path, int8: bool, **run) -> None:
     """Write the models for sentence-transformers and onnxruntime."""
     from .search import commands
 
-    commands.export(_pipeline(**run).config, target, int8)
+    commands.export(load_settings(**run), target, int8)
 
 
 @main.command()
-@_settings
-def pretrain(**run) -> None:
-    """Continue pre-training the profile's encoders on the unlabelled questions.
-
-    Not part of `run`: name the directory that it prints as a member's encoder to use it. The
-    settings are pretrain.epochs, pretrain.learning_rate and so on. Questions of dev are left out.
-    """
-    from .lab.pretraining.pretrain import pretrain_encoders
-
-    pretrain_encoders(_pipeline(**run))
-
-
-@main.command()
-@click.argument("name", metavar="NAME")
-@_settings
-@click.option("--quick", is_flag=True, help="One seed on a small sample, in minutes.")
-def study(name: str, quick: bool, **run) -> None:
-    """Rerun a comparison of the article: a table with intervals and paired tests.
-
-    \b
-    NAME is one of: article, leak, pooling, objective, encoder, backbone, adversarial, augmentation.
-    Killed, it continues with the first unfinished trial.
-    """
-    from .lab.studies.run_study import run_study
-
-    run_study(name, _pipeline(**run).config, quick)
-
-
-@main.command()
-@click.argument("train_file", metavar="TRAIN.csv", type=click.Path(path_type=Path))
-@click.argument("evaluation_file", metavar="EVAL.csv", type=click.Path(path_type=Path))
+@click.argument("train_file", metavar="TRAIN.csv", type=_FILE)
+@click.argument("evaluation_file", metavar="EVAL.csv", type=_FILE)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def audit(train_file: Path, evaluation_file: Path, as_json: bool) -> None:
     """What of EVAL.csv has training already seen?"""
-    import json
+    from .report.console import print_audit
 
-    from .data.graph import audit as compare
-    from .data.pairs import read_pairs
-
-    result = compare(
-        read_pairs(train_file, labelled=False).frame,
-        read_pairs(evaluation_file, labelled=False).frame,
-    )
-    if as_json:
-        print(json.dumps(result.as_dict(), ensure_ascii=False, indent=2))
-    else:
-        from rich.console import Console
-
-        from .report.console import audit_table
-
-        Console().print(audit_table(result))
+    print_audit(train_file, evaluation_file, as_json)
 
 
 @main.command()
-@click.argument("work_a", type=click.Path(path_type=Path))
-@click.argument("work_b", type=click.Path(path_type=Path))
+@click.argument("work_a", type=_FILE)
+@click.argument("work_b", type=_FILE)
 def compare(work_a: Path, work_b: Path) -> None:
     """Is the run in WORK_A better than the one in WORK_B? A paired test, out of fold."""
     from .report.run_comparison import compare_runs
@@ -241,35 +238,13 @@ def compare(work_a: Path, work_b: Path) -> None:
     print(compare_runs(work_a, work_b))
 
 
-@main.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
-@click.option("--quick", is_flag=True, help="A random encoder and few pairs, to see it move.")
-@click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
-def bench(as_json: bool, quick: bool, overrides: tuple[str, ...]) -> None:
-    """Time this project and sentence-transformers, in turns; under 15 minutes on two cores."""
-    import json
-
-    from .config import load_config
-    from .lab.benchmark.measure import FULL, QUICK, measure
-
-    for override in overrides:
-        if not override.startswith(("data.", "paths.")):
-            raise UserError(
-                f"{override} would change nothing here: bench takes data.* and paths.* only."
-            )
-    config = load_config("small", list(overrides), os.environ.get("DATA_DIR"))
-    # A glance never replaces a measurement.
-    folder = config.paths.submissions / ("bench-quick" if quick else "bench")
-    results = measure(config, QUICK if quick else FULL, folder)
-    if as_json:
-        print(json.dumps(results, ensure_ascii=False, indent=2))
-    else:
-        from rich.console import Console
-
-        from .lab.benchmark.benchmark_tables import tables
-
-        for table in tables(results):
-            Console().print(table)
+for _name, _summary in {
+    "study": "Rerun a comparison of the article: a table with intervals and paired tests.",
+    "bench": "Time this project and sentence-transformers, in turns.",
+    "pretrain": "Continue pre-training the profile's encoders on unlabelled questions.",
+    "sample": "Write the sample in data/sample anew.",
+}.items():
+    main.add_command(Laboratory(_name, help=_summary))
 
 
 def entry() -> None:
@@ -278,30 +253,30 @@ def entry() -> None:
     What the user can mend is one message and exit code 2; Ctrl-C is one line and 130.
     """
     try:
-        main(standalone_mode=False)
+        main(standalone_mode=False, prog_name="bash run.sh")
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+        _fail(str(error))
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
     except OSError as error:
-        if error.errno != errno.ENOSPC:
-            # A file that is gone is no place that the user chose badly: that needs a traceback.
-            if error.filename is None or isinstance(error, FileNotFoundError):
-                raise
-            said = f"error: {error.filename}: {error.strerror}. Name another place."
-            print(said, file=sys.stderr)
-            sys.exit(2)
-        print(
-            f"error: the disk is full ({error.filename or 'while writing'}). What was finished is "
-            "kept: free some space and run the same command again.",
-            file=sys.stderr,
-        )
-        sys.exit(2)
+        if error.errno == errno.ENOSPC:
+            _fail(
+                f"the disk is full ({error.filename or 'while writing'}). What was finished is "
+                "kept: free some space and run the same command again."
+            )
+        # A file that is gone is no place that the user chose badly: that needs a traceback.
+        if error.filename is None or isinstance(error, FileNotFoundError):
+            raise
+        _fail(f"{error.filename}: {error.strerror}. Name another place.")
     except (click.Abort, KeyboardInterrupt):
         print("Interrupted. The same command continues from here.", file=sys.stderr)
         sys.exit(130)
+
+
+def _fail(message: str) -> None:
+    print(f"error: {message}", file=sys.stderr)
+    sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -85,13 +85,15 @@ class TrainingConfig(Settings):
 class MemberConfig(Settings):
     """One model of the ensemble."""
 
-    architecture: Literal["siamese", "cross"]
+    architecture: str  # "siamese" or "cross", see models/registry.py
     encoder: str  # "e5-small-zh" (embedded), "tiny", a local directory, or a hub name
     pooling: Literal["mean", "cls", "max"] = "mean"
     features: tuple[Literal["u", "v", "|u-v|", "u*v"], ...] = Field(
         ("u", "v", "|u-v|"), min_length=1
     )  # siamese
-    contrastive: float = Field(0.0, ge=0)  # siamese: weight of the contrastive loss
+    # Terms beside the cross-entropy and their weights, such as {contrastive: 0.2}; a weight of 0
+    # is none. See training/objective.py.
+    losses: dict[str, Annotated[float, Field(ge=0)]] = {}
     max_length: int = Field(64, ge=8)  # tokens per question
     seed: Seed = 2020
     start: str | None = None  # an earlier member, whose encoder of the same fold is trained on
@@ -216,3 +218,12 @@ def _explain(error: ValidationError) -> str:
         key = ".".join(str(part) for part in finding["loc"])
         lines.append(f"  {key}: {finding['msg']} (got {finding['input']!r})")
     return "\n".join(lines)
+
+
+def default_profile() -> str:
+    """`large` where a CUDA GPU with 15 GB or more is present, else `small`."""
+    import torch
+
+    if torch.cuda.is_available() and torch.cuda.get_device_properties(0).total_memory >= 15e9:
+        return "large"
+    return "small"

@@ -18,6 +18,10 @@ from pathlib import Path
 SOURCE = Path(__file__).parent
 _NOT_FOLLOWED = ("config.py", "errors.py")
 
+# A dictionary of what can be chosen by name. Its entries are not followed, so that one more of them
+# changes nothing for the others: a step names the ones that it has chosen (Step.code).
+Registry = dict
+
 Symbol = tuple[Path, str]  # a name in a file; "*" stands for all of it
 
 
@@ -90,8 +94,11 @@ def _read(path: Path) -> _Module:
             module.imports.update(_imported(statement))
             continue
         names = _defined(statement)
+        annotation = getattr(statement, "annotation", None)
+        is_registry = annotation is not None and ast.unparse(annotation).startswith("Registry[")
         for name in names:
-            module.definitions.setdefault(name, []).append(statement)
+            entries = [] if is_registry else [statement]
+            module.definitions.setdefault(name, []).extend(entries)
         if not names:
             module.effects.append(statement)
     return module
@@ -129,16 +136,16 @@ def _followed(statement: ast.stmt, module: _Module, source: Path) -> Iterator[Sy
     for node in nodes:
         if isinstance(node, ast.ImportFrom):
             local.update(_imported(node))
-    of_modules = {
-        node.value.id: node.attr
-        for node in nodes
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
-    }
+    attributes: dict[str, set[str]] = {}
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            attributes.setdefault(node.value.id, set()).add(node.attr)
     for name in {node.id for node in nodes if isinstance(node, ast.Name)}:
         if name in module.definitions:
             yield module.path, name
         elif name in local:
-            yield from _resolve(*local[name], module.path, source, of_modules.get(name, "*"))
+            for attribute in attributes.get(name, {"*"}):
+                yield from _resolve(*local[name], module.path, source, attribute)
 
 
 def _resolve(

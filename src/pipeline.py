@@ -91,6 +91,7 @@ def train(run: Pipeline) -> Iterator[Step]:
 
 
 def _train_on(run: Pipeline, name: str, fold: int) -> Step:
+    from .models.registry import code_of_member
     from .training.fold_model import FoldFiles, train_fold_model
 
     member, layout = run.config.members[name], run.layout
@@ -108,6 +109,7 @@ def _train_on(run: Pipeline, name: str, fold: int) -> Step:
         ),
         reads=[*files.paths, *start, *files_in(member.encoder)],
         settings={"member": member.model_dump(), "swap": swap, "fold": fold} | _libraries(),
+        code=code_of_member(member),
         superseded=layout.work / "superseded" / "train" / name / f"fold{fold}",
         shared=True,
     )
@@ -278,6 +280,14 @@ class Pipeline:
             for stage in stages:
                 for step in stage(self):
                     step.run()
+
+    def outlook(self) -> Iterator[str]:
+        """What a run will do and where its results will be, before it begins."""
+        members, folds = self.config.members, self.config.split.folds
+        files = ", ".join(path.name for _, path in self.sources.roles)
+        yield f"profile {self.config.profile}: {len(members)} members × {folds} folds"
+        yield f"data:    {files} in {self.sources.train.parent}"
+        yield f"results: {self.layout.results}"
 
     def changes(self, stages: tuple[Callable, ...] = STAGES) -> Iterator[str]:
         """What was made before and will be made again, a line a step, and why."""

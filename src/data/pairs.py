@@ -1,4 +1,4 @@
-"""Pair tables: find, read, validate and write the competition's CSV files.
+"""Pair tables: read, validate and write the competition's CSV files.
 
 A pair frame has exactly the columns `id`, `category`, `query1`, `query2` (str) and `label`
 (int64; -1 = unlabelled), a default RangeIndex, and the rows in the order of the file.
@@ -16,15 +16,12 @@ from pathlib import Path
 import pandas as pd
 
 from ..errors import UserError
-from ..files import sha256, write_text
+from ..files import write_text
 
 COLUMNS = ("id", "category", "query1", "query2", "label")
 UNLABELLED = -1
 
 _SYNONYMS = {"question1": "query1", "question2": "query2"}
-_ROLES = ("train", "dev", "test")
-# The competition's own names end in a date; browsers add " (1)" to a repeated download.
-_FILE_NAME = re.compile(r"(train|dev|test)(\.example)?(_20200228)?( ?\(\d+\))?\.csv")
 
 
 @dataclass(frozen=True)
@@ -34,51 +31,6 @@ class PairTable:
     frame: pd.DataFrame
     path: Path
     unlabelled_dropped: int
-
-
-class TrainFileMissing(UserError):
-    """The data directory has no training file, so another source may be tried."""
-
-
-def find_data(directory: Path) -> dict[str, Path]:
-    """The files of `directory` by role: "train", and "dev" and "test" where they exist.
-
-    Recognised are train.csv, dev.csv, test.csv and the names under which the competition's
-    files circulate, such as `train_20200228 (1).csv` and `test.example_20200228.csv`.
-
-    Raises:
-        TrainFileMissing: there is no training file, or no such directory.
-        UserError: two files of one role differ, or a directory has the name of a file.
-    """
-    if directory.is_file():
-        raise UserError(f"{directory}: this is a file. Name the directory that holds train.csv.")
-    names = sorted(path.name for path in directory.iterdir()) if directory.is_dir() else []
-    found: dict[str, Path] = {}
-    for role in _ROLES:
-        matches = [_FILE_NAME.fullmatch(name) for name in names]
-        candidates = [directory / m[0] for m in matches if m and m[1] == role]
-        for path in candidates:
-            if path.is_dir():
-                raise UserError(f"{path}: a directory stands in place of a file. Remove it.")
-        # The plain name comes first, so that it is the one that messages and hashes mention.
-        candidates.sort(key=lambda path: (path.name != f"{role}.csv", path.name))
-        for other in candidates[1:]:
-            if sha256(other) != sha256(candidates[0]):
-                raise UserError(
-                    f"{directory}: both '{candidates[0].name}' and '{other.name}' could be the "
-                    f"{role} file, and they differ. Keep one of them."
-                )
-        if candidates:
-            found[role] = candidates[0]
-    if "train" not in found:
-        tables = [f"'{name}'" for name in names if name.endswith(".csv")]
-        contents = f"its CSV files are {', '.join(tables[:5])}" if tables else "it has no CSV file"
-        state = contents if directory.is_dir() else "it does not exist"
-        raise TrainFileMissing(
-            f"{directory}: no training file here ({state}). "
-            "Put train.csv there, or name another directory with data.dir=."
-        )
-    return found
 
 
 def read_pairs(path: Path, *, labelled: bool) -> PairTable:

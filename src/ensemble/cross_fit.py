@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from .tune import Decision
+from .combine import Decision
 
 
 def cross_fitted_labels(

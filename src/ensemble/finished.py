@@ -7,7 +7,7 @@ import numpy as np
 from ..errors import UserError
 from ..files import read_json, sha256
 from ..layout import Layout
-from .tune import Decision
+from .combine import Decision
 
 
 def finished_run(work: Path, results: Path) -> tuple[Layout, Decision]:
@@ -23,15 +23,14 @@ def finished_run(work: Path, results: Path) -> tuple[Layout, Decision]:
     marker = work / "tune" / "done.json"
     if not marker.is_file():
         raise UserError(f"{work} holds no finished run. Run the pipeline there to its end first.")
-    decision = Decision(**read_json(work / "tune" / "decision.json"))
+    decision = Decision.read(work / "tune" / "decision.json")
     folds_file = work / "split" / "folds.npy"
     changed = not folds_file.is_file()
     if not changed:
         folds = int(np.load(folds_file, allow_pickle=False).max()) + 1
         layout = Layout(work, results, tuple(decision.weights), folds)
-        logits = [piece / "oof.npy" for piece in layout.pieces]
-        read = [layout.table_file("train"), folds_file, *logits]
-        tuned_on = read_json(marker).get("inputs", ())
+        read = [layout.table_file("train"), folds_file, *layout.logits_files("oof")]
+        tuned_on = [sha for _, sha in read_json(marker)["inputs"]]
         changed = not all(file.is_file() and sha256(file) in tuned_on for file in read)
     if changed:
         raise UserError(

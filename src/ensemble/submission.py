@@ -1,14 +1,29 @@
 """The submission file: `id,label`, the test file's ids in its order, nothing else."""
 
 import csv
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from ..data.pairs import csv_text
+from ..data.pairs import csv_text, read_pairs
 from ..errors import UserError
 from ..files import atomic_path
+from ..layout import Layout
+from .combine import Decision
+
+
+def submit_test(layout: Layout, targets: Sequence[Path], folder: Path) -> None:
+    """Decide the test file's pairs; write the submission to the first target, copy it to others."""
+    first, *copies = targets
+    labels = Decision.read(layout.decision_file).decide(layout.unseen("test"))
+    test = read_pairs(layout.table_file("test"), labelled=False).frame
+    write_submission(test, labels, first)
+    for copy in copies:
+        with atomic_path(copy) as temporary:
+            shutil.copyfile(first, temporary)
 
 
 def write_submission(test: pd.DataFrame, labels: np.ndarray, target: Path) -> None:

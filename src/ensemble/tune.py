@@ -1,7 +1,9 @@
 """Optuna's search for member weights and threshold, on out-of-fold predictions only."""
 
+import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 import optuna
@@ -11,22 +13,40 @@ from optuna.study import StudyDirection
 from sqlalchemy import create_engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from ..config import Config
 from ..errors import UserError
-from .blend import blend
+from ..files import save_array, write_json
+from ..layout import Layout
+from .combine import Decision, blend
+from .cross_fit import cross_fitted_labels
 
 THRESHOLD_RANGE = 1.0  # logits; probabilities 0.27 to 0.73
 
 
-@dataclass(frozen=True)
-class Decision:
-    """How member logits become a label: 1 where their blend exceeds `threshold` (a logit)."""
+def write_decision(config: Config, layout: Layout, folder: Path) -> None:
+    """Write decision.json, tuned on all folds, and cross_fitted.npy, tuned without each fold."""
+    labels = layout.train()["label"].to_numpy()
+    logits = layout.out_of_fold()
+    storage = config.optuna.storage or f"sqlite:///{folder.resolve() / 'study.db'}"
+    # Machines that share a storage share a study only when they search the same thing.
+    content = hashlib.sha256(labels.tobytes() + b"".join(v.tobytes() for v in logits.values()))
 
-    weights: dict[str, float]
-    threshold: float
+    def search(
+        some_logits: Mapping[str, np.ndarray], some_labels: np.ndarray, part: str
+    ) -> Decision:
+        return tune(
+            some_logits,
+            some_labels,
+            trials=config.tune.trials,
+            seed=config.tune.seed,
+            storage=storage,
+            study_name=f"{config.profile}-{part}-{content.hexdigest()[:12]}",
+            resumable=config.optuna.storage is not None,
+        )
 
-    def decide(self, logits: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Labels int64[P], 0 or 1."""
-        return (blend(logits, self.weights) > self.threshold).astype(np.int64)
+    cross_fitted = cross_fitted_labels(logits, labels, layout.fold_numbers(), search)
+    save_array(folder / "cross_fitted.npy", cross_fitted)
+    write_json(folder / "decision.json", asdict(search(logits, labels, "all-folds")))
 
 
 def check_storage(url: str) -> None:

@@ -11,31 +11,32 @@ import numpy as np
 import pandas as pd
 import torch
 from torch import nn
-from transformers import PreTrainedTokenizerBase
 
-from .encoder import Encoder
+from ..config import MemberConfig
+from ..errors import UserError
+from .api import Architecture, Encoder, PairModel, Scored, TokenEncoder, Tokenizer
 from .pooling import pool
-from .scored import Scored
 from .tokens import Tokens
+
+
+_PAIRS = 64  # read at a time in prediction
 
 
 @dataclass(frozen=True)
 class CrossBatch:
     """P pairs, one sequence each."""
 
-    sequences: Tokens
+    tokens: Tokens
 
     def to(self, device: torch.device) -> "CrossBatch":
         """The same batch on another device."""
-        return CrossBatch(self.sequences.to(device))
+        return CrossBatch(self.tokens.to(device))
 
 
 class CrossPairs:
     """The rows of a pair frame, tokenised once in both orders."""
 
-    def __init__(
-        self, frame: pd.DataFrame, tokenizer: PreTrainedTokenizerBase, max_length: int
-    ) -> None:
+    def __init__(self, frame: pd.DataFrame, tokenizer: Tokenizer, max_length: int) -> None:
         first, second = frame["query1"].tolist(), frame["query2"].tolist()
         arguments = {
             "truncation": "longest_first",
@@ -72,10 +73,10 @@ class CrossPairs:
         return CrossBatch(Tokens.pack(ids, types))
 
 
-class CrossEncoder(nn.Module):
+class CrossEncoder(PairModel):
     """Encoder over the joined pair, mean pooling and [CLS], MLP head → one logit a pair."""
 
-    def __init__(self, encoder: Encoder, dropout: float) -> None:
+    def __init__(self, encoder: TokenEncoder, dropout: float) -> None:
         super().__init__()
         self.encoder = encoder
         hidden = encoder.hidden_size
@@ -87,25 +88,34 @@ class CrossEncoder(nn.Module):
             nn.Linear(hidden, 1),
         )
 
-    def forward(self, batch: CrossBatch) -> Scored:
+    def score_batch(self, batch: CrossBatch) -> Scored:
         """Logits [P]."""
-        tokens = batch.sequences
+        tokens = batch.tokens
         hidden = self.encoder(tokens)
         pooled = torch.cat([pool(hidden, tokens, "mean"), pool(hidden, tokens, "cls")], dim=1)
         return Scored(self.head(pooled).squeeze(1))
 
-    @torch.inference_mode()
-    def predict(self, pairs: CrossPairs, batch_size: int = 64) -> np.ndarray:
+    def score_pairs(self, pairs: CrossPairs) -> np.ndarray:
         """Logits float64[P], the mean of both orders, encoded in order of length."""
-        self.eval()
-        device = self.encoder.word_embeddings.weight.device
         order = np.argsort(pairs.lengths, kind="stable")
         logits = np.empty(len(pairs))
-        for start in range(0, len(order), batch_size):
-            rows = order[start : start + batch_size]
+        for start in range(0, len(order), _PAIRS):
+            rows = order[start : start + _PAIRS]
             both = [
-                self(pairs.collate(rows, np.full(len(rows), flipped)).to(device)).logits
+                self(pairs.collate(rows, np.full(len(rows), flipped)).to(self.device)).logits
                 for flipped in (False, True)
             ]
             logits[rows] = torch.stack(both).double().mean(0).cpu().numpy()
         return logits
+
+
+def _build(encoder: Encoder, member: MemberConfig) -> CrossEncoder:
+    if not isinstance(encoder, TokenEncoder):
+        raise UserError(
+            f"The encoder '{member.encoder}' gives one vector a sentence and cannot read a pair: "
+            "use it with architecture=siamese."
+        )
+    return CrossEncoder(encoder, member.training.dropout)
+
+
+ARCHITECTURE = Architecture(CrossPairs, _build, questions=2)

@@ -12,24 +12,26 @@ import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedTokenizerBase
 
-from .encoder import Encoder
-from .scored import Scored
+from ..config import MemberConfig
+from .api import Architecture, Encoder, PairModel, Scored, Tokenizer
 from .tokens import Tokens
+
+
+_QUESTIONS = 128  # encoded at a time in prediction
 
 
 @dataclass(frozen=True)
 class SiameseBatch:
     """Q distinct questions and P pairs of them: `left`, `right` are LongTensor[P] into Q."""
 
-    questions: Tokens
+    tokens: Tokens
     left: Tensor
     right: Tensor
 
     def to(self, device: torch.device) -> "SiameseBatch":
         """The same batch on another device."""
-        return SiameseBatch(self.questions.to(device), self.left.to(device), self.right.to(device))
+        return SiameseBatch(self.tokens.to(device), self.left.to(device), self.right.to(device))
 
 
 class SiamesePairs:
@@ -38,9 +40,7 @@ class SiamesePairs:
     `left` and `right` (int64[P]) index the distinct `questions`.
     """
 
-    def __init__(
-        self, frame: pd.DataFrame, tokenizer: PreTrainedTokenizerBase, max_length: int
-    ) -> None:
+    def __init__(self, frame: pd.DataFrame, tokenizer: Tokenizer, max_length: int) -> None:
         codes, questions = pd.factorize(pd.concat([frame["query1"], frame["query2"]]))
         self.left, self.right = np.split(codes.astype(np.int64), 2)
         self.questions = list(questions)
@@ -71,7 +71,7 @@ class SiamesePairs:
         return SiameseBatch(Tokens.pack([self.ids[i] for i in distinct]), left, right)
 
 
-class Siamese(nn.Module):
+class Siamese(PairModel):
     """Encoder, pooling, pair features, MLP head → one logit a pair."""
 
     def __init__(
@@ -100,24 +100,28 @@ class Siamese(nn.Module):
         values = {"u": u, "v": v, "|u-v|": (u - v).abs(), "u*v": u * v}
         return self.head(torch.cat([values[name] for name in self.features], dim=1)).squeeze(1)
 
-    def forward(self, batch: SiameseBatch) -> Scored:
+    def score_batch(self, batch: SiameseBatch) -> Scored:
         """Logits [P] and question vectors [Q, H]."""
-        vectors = self.embed(batch.questions)
+        vectors = self.embed(batch.tokens)
         return Scored(self.score(vectors[batch.left], vectors[batch.right]), vectors)
 
-    @torch.inference_mode()
-    def predict(self, pairs: SiamesePairs, batch_size: int = 128) -> np.ndarray:
+    def score_pairs(self, pairs: SiamesePairs) -> np.ndarray:
         """Logits float64[P]: every distinct question is encoded once, in order of length."""
-        self.eval()
-        device = self.encoder.word_embeddings.weight.device
         order = np.argsort([len(ids) for ids in pairs.ids], kind="stable")
-        vectors = torch.empty(len(order), self.encoder.hidden_size, device=device)
-        for start in range(0, len(order), batch_size):
-            chosen = order[start : start + batch_size]
-            tokens = Tokens.pack([pairs.ids[i] for i in chosen]).to(device)
+        vectors = torch.empty(len(order), self.encoder.hidden_size, device=self.device)
+        for start in range(0, len(order), _QUESTIONS):
+            chosen = order[start : start + _QUESTIONS]
+            tokens = Tokens.pack([pairs.ids[i] for i in chosen]).to(self.device)
             vectors[torch.from_numpy(chosen)] = self.embed(tokens)
         logits = [
             self.score(vectors[pairs.left[rows]], vectors[pairs.right[rows]])
             for rows in np.array_split(np.arange(len(pairs)), len(pairs) // 4096 + 1)
         ]
         return torch.cat(logits).double().cpu().numpy()
+
+
+def _build(encoder: Encoder, member: MemberConfig) -> Siamese:
+    return Siamese(encoder, member.pooling, member.features, member.training.dropout)
+
+
+ARCHITECTURE = Architecture(SiamesePairs, _build, questions=1)

@@ -1,13 +1,39 @@
 """The short table at the end of a run."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..data.graph import Audit
+from ..data.graph import Audit, audit
+from ..data.pairs import read_pairs
+from ..files import read_json
+from ..layout import Layout
 from .phrases import ENSEMBLE, gain, score_rows, verdict
+
+
+def print_run(layout: Layout, submissions: Sequence[Path]) -> None:
+    """The table of scores of a finished run, and where its results are."""
+    Console().print(console_summary(read_json(layout.results / "metrics.json")))
+    print(f"report:     {layout.results / 'report.html'}")
+    if submissions:
+        print(f"submission: {submissions[-1]}")
+    else:
+        print("submission: none, because there is no test file. Put test.csv beside train.csv and")
+        print("            run the same command: it is predicted without training again.")
+
+
+def print_audit(train: Path, evaluation: Path, as_json: bool) -> None:
+    """What of the pair file `evaluation` a training file has, as a table or as JSON."""
+    found = audit(*(read_pairs(path, labelled=False).frame for path in (train, evaluation)))
+    if as_json:
+        print(json.dumps(found.as_dict(), ensure_ascii=False, indent=2))
+    else:
+        Console().print(audit_table(found))
 
 
 def console_summary(metrics: Mapping[str, Any]) -> Table:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from ..data.graph import components, wording
-from ..ensemble.blend import blend
+from ..ensemble.combine import blend
 from ..ensemble.finished import finished_run
 from ..errors import UserError
 from .intervals import mcnemar, paired_difference, paired_loss_difference
@@ -49,7 +49,7 @@ def compare_runs(work_a: Path, work_b: Path) -> Comparison:
     frames, decided, logits = [], [], []
     for work in (work_a, work_b):
         layout, decision = finished_run(work, work)
-        frames.append(layout.table("train"))
+        frames.append(layout.train())
         decided.append(np.load(layout.cross_fitted_file, allow_pickle=False))
         logits.append(blend(layout.out_of_fold(), decision.weights) - decision.threshold)
     if not frames[0].equals(frames[1]):

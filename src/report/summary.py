@@ -8,8 +8,7 @@ import pandas as pd
 
 from ..config import Config
 from ..data.graph import components, wording
-from ..ensemble.blend import blend
-from ..ensemble.tune import Decision
+from ..ensemble.combine import Decision, blend
 from ..files import read_json, write_json
 from ..layout import Layout
 from . import figures
@@ -21,13 +20,14 @@ ENSEMBLE = "ensemble"
 _NEW_QUESTIONS = ("dev_accuracy_new_questions", "dev_interval_new_questions")
 
 
-def summarise(config: Config, layout: Layout, decision: Decision, facts: dict[str, Any]) -> None:
+def summarise(config: Config, layout: Layout, folder: Path) -> None:
     """Write metrics.json, figures/*.svg and report.html into `layout.results`.
 
     Members are scored at the threshold 0; the ensemble's cross-validation score is cross-fitted,
     its dev score uses what was tuned on the training folds. Intervals resample components.
     """
-    train, dev = layout.table("train"), layout.table("dev")
+    decision, facts = Decision.read(layout.decision_file), read_json(layout.facts_file)
+    train, dev = layout.train(), layout.table("dev")
     out_of_fold, unseen = layout.out_of_fold(), layout.unseen("dev") if dev is not None else {}
     cv_labels = {name: _positive(logits) for name, logits in out_of_fold.items()}
     cv_labels[ENSEMBLE] = np.load(layout.cross_fitted_file, allow_pickle=False)
@@ -108,10 +108,11 @@ def _costs(layout: Layout) -> dict[str, Any]:
 
     The work folder may hold more: folds and members of earlier settings, an index, pre-training.
     """
-    parts = [layout.part_file(fold).parent for fold in range(layout.folds)]
-    stages = {"augment": parts, "train": layout.pieces}
+    parts = [layout.training_part_file(fold).parent for fold in range(layout.folds)]
+    stages = {"training-part": parts, "train": layout.fold_models,
+        "predict": [file.parent for role in ("oof", "dev", "test") for file in layout.logits_files(role)]}
     seconds, peaks = {}, [0.0]
-    for stage in ("prepare", "split", "augment", "train", "tune", "submit"):
+    for stage in ("prepare", "split", "training-part", "train", "predict", "tune", "submit"):
         folders = stages.get(stage, [layout.work / stage])
         markers = [folder / "done.json" for folder in folders]
         records = [read_json(marker) for marker in markers if marker.is_file()]
@@ -158,7 +159,7 @@ def _draw(
         by_fold,
     )
     histories = {
-        f"{name}/{fold}": read_json(layout.piece(name, fold) / "history.json")
+        f"{name}/{fold}": read_json(layout.fold_model(name, fold) / "history.json")
         for name in layout.members
         for fold in range(layout.folds)
     }

@@ -1,140 +1,139 @@
-"""One piece of work: train a member on one fold, predict what it has not seen, or load it again."""
+"""A fold model: one member, trained on one fold's training part, written, and loaded again."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from accelerate import PartialState
 from safetensors.torch import load_file
-from torch import Tensor, nn
-from transformers import PreTrainedTokenizerBase
+from torch import Tensor
 
 from ..config import MemberConfig
+from ..data.pairs import read_pairs
 from ..files import atomic_path, read_json, save_tensors, write_json
-from ..models.registry import build_model, read_for
+from ..models.api import PairModel, Tokenizer
+from ..models.registry import build_model, read_pairs_for
 from .checkpoint import Progress, under
-from .loop import autocast, log_loss, train
+from .loop import Conduct, LabelledPairs, train
 from .objective import Objective
 from .vocabulary import cut_vocabulary, occurring_ids
 
 WEIGHTS, SETTINGS = "model.safetensors", "member.json"
 
 
-def piece_seed(member: MemberConfig, fold: int) -> int:
+@dataclass(frozen=True)
+class FoldFiles:
+    """What a fold model is made from.
+
+    Attributes:
+        part: pair table of the training part.
+        table: pair table of all folds; its rows of `fold` choose the epoch.
+        folds: file with int64[P], the fold of every row of `table`.
+    """
+
+    part: Path
+    table: Path
+    folds: Path
+    fold: int
+
+    @property
+    def paths(self) -> list[Path]:
+        """All files."""
+        return [self.part, self.table, self.folds]
+
+
+@dataclass(frozen=True)
+class FoldModel:
+    """A trained network, its tokenizer and the settings it was trained with."""
+
+    model: PairModel
+    tokenizer: Tokenizer
+    member: MemberConfig
+
+    def predict(self, frame: pd.DataFrame) -> np.ndarray:
+        """Logits float64[P] of a pair frame, in the member's precision."""
+        return self.model.predict(read_pairs_for(self.member, frame, self.tokenizer))
+
+
+def own_rows(table: Path, folds: Path, fold: int) -> pd.DataFrame:
+    """The rows of a fold, on which its model is not trained."""
+    numbers = np.load(folds, allow_pickle=False)
+    return read_pairs(table, labelled=True).frame[numbers == fold].reset_index(drop=True)
+
+
+def fold_seed(member: MemberConfig, fold: int) -> int:
     """Every fold draws its own random numbers; the member's seed moves them all."""
     return member.seed + 7919 * fold
 
 
 def fit(
-    model: nn.Module,
-    tokenizer: PreTrainedTokenizerBase,
-    member: MemberConfig,
+    network: FoldModel,
     training: pd.DataFrame,
     valid: pd.DataFrame,
     objective: Callable[..., Tensor],
-    *,
-    swap: float,
-    seed: int,
-    checkpoint: Path | None,
-    title: str,
-    criterion: Callable[[np.ndarray, np.ndarray], float] = log_loss,
+    conduct: Conduct,
 ) -> Progress:
-    """Train `model` on the pair frame `training`; see `loop.train`.
+    """Train a network on the pair frame `training`; see `loop.train`.
 
     Of the word embeddings only the rows that occur in `training` or `valid` are trained.
     """
-    pairs, valid_pairs = (read_for(member, frame, tokenizer) for frame in (training, valid))
-    occurring = occurring_ids(tokenizer, pairs.vocabulary, valid_pairs.vocabulary)
-    model.to(PartialState().device)  # before the table is cut: the cut lives where the table is
-    with cut_vocabulary(model.encoder.word_embeddings, occurring):
-        return train(
-            model,
-            pairs,
-            training["label"].to_numpy(),
-            valid_pairs,
-            valid["label"].to_numpy(),
-            member.training,
-            objective,
-            swap=swap,
-            seed=seed,
-            checkpoint=checkpoint,
-            title=title,
-            criterion=criterion,
+    read = [
+        LabelledPairs(
+            read_pairs_for(network.member, frame, network.tokenizer), frame["label"].to_numpy()
         )
+        for frame in (training, valid)
+    ]
+    occurring = occurring_ids(network.tokenizer, *(part.pairs.vocabulary for part in read))
+    # Before the table is cut: the cut lives where the table is.
+    model = network.model.to(PartialState().device)
+    with cut_vocabulary(model.encoder.word_embeddings, occurring):
+        return train(model, *read, network.member.training, objective, conduct)
 
 
-def train_piece(
+def train_fold_model(
     member: MemberConfig,
-    fold: int,
+    files: FoldFiles,
     swap: float,
-    training: pd.DataFrame,
-    unseen: dict[str, pd.DataFrame],
     pretrained: Path,
+    start: Path | None,
     folder: Path,
-    title: str,
-    start: Path | None = None,
 ) -> None:
-    """Train on `training`, choose the epoch by `unseen["oof"]`, write weights and predictions.
+    """Train on a fold's training part, choose the epoch by the fold's own rows, write the weights.
 
     Args:
-        training: pair frame, augmented.
-        unseen: pair frames to predict by name; "oof" are the fold's own rows.
-        folder: receives model.safetensors, member.json (the settings, by which the weights are
-            loaded again), history.json and, a name, `<name>.npy` (logits).
+        swap: chance that a pair is read in reverse order.
         start: weights of another member, trained on the same rows; its encoder is trained on.
+        folder: receives model.safetensors, member.json (the settings, by which the weights are
+            loaded again) and history.json.
     """
-    seed = piece_seed(member, fold)
-    model, tokenizer = build_model(member, pretrained, seed)
+    seed = fold_seed(member, files.fold)
+    network = FoldModel(*build_model(member, pretrained, seed), member)
     if start is not None:
-        model.encoder.load_state_dict(under("encoder.", load_file(start)))
+        network.model.encoder.load_state_dict(under("encoder.", load_file(start)))
     checkpoint = folder / "checkpoint.safetensors"
+    title = f"{folder.parent.name} fold {files.fold}"
     progress = fit(
-        model,
-        tokenizer,
-        member,
-        training,
-        unseen["oof"],
-        Objective(member.training.label_smoothing, member.contrastive),
-        swap=swap,
-        seed=seed,
-        checkpoint=checkpoint,
-        title=title,
+        network,
+        read_pairs(files.part, labelled=True).frame,
+        own_rows(files.table, files.folds, files.fold),
+        Objective.of(member),
+        Conduct(title, seed, swap, checkpoint),
     )
     processes = PartialState()
     if processes.is_main_process:  # all hold the same weights; one writes them
         with atomic_path(folder / WEIGHTS) as temporary:
-            save_tensors(model.state_dict(), temporary)
-        logits = {"oof": progress.valid_logits.numpy()}
-        for name in unseen.keys() - logits.keys():
-            logits[name] = predict(model, tokenizer, member, unseen[name])
-        for name, values in logits.items():
-            with atomic_path(folder / f"{name}.npy") as temporary:
-                np.save(temporary, values)
+            save_tensors(network.model.state_dict(), temporary)
         write_json(folder / "history.json", progress.history)
         write_json(folder / SETTINGS, member.model_dump(mode="json"))
         checkpoint.unlink(missing_ok=True)
     processes.wait_for_everyone()
 
 
-def load_piece(folder: Path, pretrained: Path):
-    """The trained network in `folder`, its tokenizer and the settings it was trained with."""
+def load_fold_model(folder: Path, pretrained: Path) -> FoldModel:
+    """The fold model that `train_fold_model` has written into `folder`."""
     member = MemberConfig(**read_json(folder / SETTINGS))
     model, tokenizer = build_model(member, pretrained, seed=0)
     model.load_state_dict(load_file(folder / WEIGHTS))
-    return model.to(PartialState().device).eval(), tokenizer, member
-
-
-def predict_piece(frame: pd.DataFrame, pretrained: Path, folder: Path) -> np.ndarray:
-    """Logits float64[P] of a pair frame by the network in `folder`."""
-    model, tokenizer, member = load_piece(folder, pretrained)
-    return predict(model, tokenizer, member, frame)
-
-
-def predict(
-    model: nn.Module, tokenizer: PreTrainedTokenizerBase, member: MemberConfig, frame: pd.DataFrame
-) -> np.ndarray:
-    """Logits float64[P] of a pair frame, in the member's precision."""
-    device = model.encoder.word_embeddings.weight.device
-    with autocast(device, member.training.precision):
-        return model.predict(read_for(member, frame, tokenizer))
+    return FoldModel(model.to(PartialState().device).eval(), tokenizer, member)

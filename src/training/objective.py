@@ -1,15 +1,26 @@
-"""What training minimises: the cross-entropy of the pairs and, if asked, a contrastive term."""
+"""What training minimises: the cross-entropy of the pairs, and further terms by name and weight.
 
-from dataclasses import dataclass
+A new term is a function like `contrastive_loss`, in a file of its own, and a line in `TERMS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ..models.scored import Scored
+from ..config import MemberConfig
+from ..errors import UserError
+from ..fingerprint import Registry
+from ..models.api import Scored
+from .contrastive import contrastive_loss
 
-TEMPERATURE = 0.05  # of cosines, as Gao et al. 2021 (SimCSE) use it
+# The mean loss of a batch: (what the network says, the batch, labels float[P]) → scalar.
+Term = Callable[[Scored, Any, Tensor], Tensor]
+TERMS: Registry[str, Term] = {"contrastive": contrastive_loss}
 
 
 @dataclass(frozen=True)
@@ -18,11 +29,29 @@ class Objective:
 
     Attributes:
         label_smoothing: a label counts as this much less than 1, or more than 0.
-        contrastive: weight of the contrastive loss over a bi-encoder's question vectors.
+        weights: of the terms of `TERMS` beside the cross-entropy.
     """
 
     label_smoothing: float = 0.0
-    contrastive: float = 0.0
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, member: MemberConfig) -> Objective:
+        """The objective of a member's settings.
+
+        Raises:
+            UserError: there is no term of a name in `losses`.
+        """
+        for name in member.losses:
+            if name not in TERMS:
+                known = ", ".join(TERMS)
+                raise UserError(f"There is no loss '{name}' (members.NAME.losses): use {known}.")
+        return cls(member.training.label_smoothing, member.losses)
+
+    @property
+    def code(self) -> list[Term]:
+        """The registered terms that it uses, for `Step.code`."""
+        return [TERMS[name] for name in self.weights]
 
     def __call__(self, scored: Scored, batch: Any, labels: Tensor) -> Tensor:
         """Scalar loss, summed over the pairs; `labels` are float[P], 0 or 1."""
@@ -30,50 +59,7 @@ class Objective:
         loss = functional.binary_cross_entropy_with_logits(
             scored.logits.float(), goals, reduction="sum"
         )
-        if self.contrastive and scored.vectors is not None:
-            mean = contrastive_loss(scored.vectors, batch.left, batch.right, labels == 1)
-            loss = loss + self.contrastive * len(labels) * mean
+        for name, weight in self.weights.items():
+            if weight:
+                loss = loss + weight * len(labels) * TERMS[name](scored, batch, labels)
         return loss
-
-
-def contrastive_loss(vectors: Tensor, left: Tensor, right: Tensor, same: Tensor) -> Tensor:
-    """Every question should be nearer to each of its paraphrases than to any different question.
-
-    The cross-entropy of a paraphrase among itself and all questions of the batch that are not
-    known to ask the same, by cosine / TEMPERATURE (in-batch negatives: Henderson et al. 2017,
-    section 4; several positives: Khosla et al. 2020). The batch holds whole question groups, so
-    the near misses that the annotators wrote are among the negatives.
-
-    Args:
-        vectors: float[Q, H]; left, right: LongTensor[P], the pairs' rows in `vectors`.
-        same: BoolTensor[P], pairs whose questions ask the same.
-
-    Returns:
-        The mean over both directions of all such pairs; 0 where the batch has none.
-    """
-    unit = functional.normalize(vectors.float(), dim=1)
-    cosines = unit @ unit.T / TEMPERATURE
-    group = known_same(len(unit), left[same], right[same])
-    different = cosines.masked_fill(group, float("-inf")).logsumexp(1)
-    anchors = torch.cat([left[same], right[same]])
-    positives = torch.cat([right[same], left[same]])
-    anchors, positives = anchors[anchors != positives], positives[anchors != positives]
-    if len(anchors) == 0:
-        return vectors.sum() * 0.0
-    scores = cosines[anchors, positives]
-    return (torch.logaddexp(scores, different[anchors]) - scores).mean()
-
-
-def known_same(count: int, left: Tensor, right: Tensor) -> Tensor:
-    """Which of `count` questions ask the same, as far as a batch knows: BoolTensor[Q, Q].
-
-    Args:
-        left, right: LongTensor[S], the ends of pairs of the same question.
-
-    Up to four such pairs are followed: A = B and B = C, so A and C are the same. A question is the
-    same as itself.
-    """
-    group = torch.eye(count, device=left.device)
-    group[left, right] = 1.0
-    group[right, left] = 1.0
-    return ((group @ group) @ (group @ group)) > 0

@@ -1,22 +1,25 @@
 """AdamW with a learning rate for the head, one for the encoder, and decay where it belongs."""
 
+from typing import Any
+
 import torch
 from torch import nn
+from torch.optim.lr_scheduler import LRScheduler
+from transformers import get_linear_schedule_with_warmup
 
 from ..config import TrainingConfig
-from ..models.encoder import Encoder
+from ..models.api import PairModel
 
 
-def parameter_groups(
-    model: nn.Module, encoder: Encoder, settings: TrainingConfig
-) -> list[dict[str, object]]:
+def parameter_groups(model: PairModel, settings: TrainingConfig) -> list[dict[str, Any]]:
     """Groups for AdamW: the head, and the encoder's layers from top to bottom.
 
     The encoder's learning rate shrinks by `layer_decay` for every layer further down, the
     embeddings last (Howard & Ruder 2018, section 3.2). Biases and layer norms, which are the
     parameters of one dimension, are not decayed (Loshchilov & Hutter 2019).
     """
-    depth = {}
+    encoder = model.encoder
+    depth: dict[int, int] = {}
     layers = encoder.layers
     for index, layer in enumerate(layers):
         depth.update({id(p): len(layers) - 1 - index for p in layer.parameters()})
@@ -36,14 +39,23 @@ def parameter_groups(
     ]
 
 
-def make_optimizer(model: nn.Module, encoder: Encoder, settings: TrainingConfig):
+def make_optimizer(model: PairModel, settings: TrainingConfig) -> torch.optim.AdamW:
     """AdamW (Loshchilov & Hutter 2019) over `parameter_groups`."""
-    return torch.optim.AdamW(parameter_groups(model, encoder, settings), fused=True)
+    return torch.optim.AdamW(parameter_groups(model, settings), fused=True)
 
 
-def linear_schedule(step: int, steps: int, warmup: float) -> float:
-    """Learning rate factor: up from 0 over the first `warmup` share of the steps, down to 0."""
+def linear_schedule(
+    optimizer: torch.optim.Optimizer, done: int, steps: int, warmup: float
+) -> LRScheduler:
+    """Learning rate up over the first `warmup` share of the steps, then down to 0.
+
+    Args:
+        done: optimizer steps that have been taken before.
+        steps: in all.
+    """
+    for group in optimizer.param_groups:
+        group.setdefault("initial_lr", group["lr"])
     rising = max(1, round(warmup * steps))
-    if step < rising:
-        return (step + 1) / (rising + 1)
-    return max(0.0, (steps - step) / max(1, steps - rising))
+    # transformers' schedule begins with a step at rate 0, which would be lost: it is entered at
+    # its second one.
+    return get_linear_schedule_with_warmup(optimizer, rising + 1, steps + 1, last_epoch=done)

@@ -10,10 +10,11 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 from torch import nn
-from transformers import PreTrainedTokenizerBase
+
+from ..models.api import Tokenizer
 
 
-def occurring_ids(tokenizer: PreTrainedTokenizerBase, *vocabularies: np.ndarray) -> np.ndarray:
+def occurring_ids(tokenizer: Tokenizer, *vocabularies: np.ndarray) -> np.ndarray:
     """int64[R], ascending: the token ids of `vocabularies`, and the tokenizer's special ones."""
     # 0 is what stands at pads where the tokenizer names no padding token.
     special = np.array([0, *tokenizer.all_special_ids])

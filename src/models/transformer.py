@@ -1,36 +1,27 @@
-"""Load an encoder by name: an embedded one, a tiny random one, a directory, or the hub."""
-
-from pathlib import Path
+"""Encoders of transformers, from a model directory or the hub."""
 
 import torch
-from filelock import FileLock
 from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
 from ..errors import UserError
-from . import embedded, tiny, use_embedded
+from .api import Family, TokenEncoder
 from .dropout import replace_dropout
 from .pooling import pool
 from .tokens import PACKED_ATTENTION, Tokens
-from .use_embedded import UseEncoder, is_use
 
 # Bidirectional attention over the whole sequence, absolute positions: safe to pack. A causal or
 # sliding-window model uses the same interface but would need a mask that packing does not give it.
 _PACKED = {"bert", "roberta", "xlm-roberta", "albert", "electra", "ernie", "distilbert"}
-# Encoders that are made on first use, by name.
-MAKERS = {
-    "e5-small-zh": embedded.make,
-    "use-v3-zh": use_embedded.make,
-    "tiny": tiny.make,
-}
+_WITH_POOLER = {"bert", "roberta", "xlm-roberta", "albert", "ernie"}
 
 transformers_logging.set_verbosity_error()
 transformers_logging.disable_progress_bar()
 
 
-class Encoder(nn.Module):
+class TransformerEncoder(TokenEncoder):
     """A transformers encoder that takes packed tokens.
 
     BERT and its relatives run without padding, through transformers' attention interface; all
@@ -48,24 +39,26 @@ class Encoder(nn.Module):
         # RoBERTa counts positions from the padding index + 1, BERT from 0.
         padding = getattr(embeddings, "padding_idx", None)
         self.first_position = 0 if padding is None else padding + 1
-
-    @property
-    def hidden_size(self) -> int:
-        return self.backbone.config.hidden_size
+        self.hidden_size = backbone.config.hidden_size
 
     @property
     def word_embeddings(self) -> nn.Embedding:
-        """The table that adversarial training perturbs."""
         return self.backbone.get_input_embeddings()
 
     @property
     def layers(self) -> list[nn.Module]:
-        """Transformer layers from bottom to top (for layer-wise learning rates)."""
         stacks = (module for module in self.backbone.modules() if isinstance(module, nn.ModuleList))
         return list(max(stacks, key=len, default=[]))
 
+    @property
+    def positions(self) -> int | None:
+        limit = getattr(self.backbone.config, "max_position_embeddings", None)
+        return limit if limit and limit > 0 else None  # XLNet, which has no limit, says -1
+
+    def checkpoint_activations(self) -> None:
+        self.backbone.activation_checkpointing_enable()
+
     def embed(self, tokens: Tokens, pooling: str) -> Tensor:
-        """One vector a sequence, [B, H], float32."""
         return pool(self(tokens), tokens, pooling)
 
     def forward(self, tokens: Tokens) -> Tensor:
@@ -87,25 +80,14 @@ class Encoder(nn.Module):
         return tokens.fold(output.last_hidden_state)
 
 
-def load_encoder(
-    name: str, pretrained: Path, dropout: float = 0.1
-) -> tuple["Encoder | UseEncoder", PreTrainedTokenizerBase]:
-    """Load encoder and tokenizer.
-
-    Args:
-        name: "e5-small-zh" or "use-v3-zh" (embedded), "tiny" (random), a local directory, or a
-            hub name (HF_ENDPOINT and HF_HUB_OFFLINE are honoured).
-        pretrained: folder in which the embedded and the tiny encoders are made on first use.
-        dropout: probability for all dropout layers of the encoder while training.
+def load(source: str, dropout: float) -> tuple[TransformerEncoder, PreTrainedTokenizerBase]:
+    """Load encoder and tokenizer from a model directory or by a hub name.
 
     Raises:
         UserError: not found, weights only as pickle, weights that do not fit the configuration,
             or a tokenizer that does not fit the vocabulary.
     """
-    source = find_source(name, pretrained)
     try:
-        if is_use(Path(source)):
-            return UseEncoder.load(Path(source)), use_embedded.load_tokenizer(Path(source))
         config = AutoConfig.from_pretrained(source, trust_remote_code=False)
         tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
         config.update(_dropout(config, dropout))
@@ -122,53 +104,25 @@ def load_encoder(
         )
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         raise UserError(
-            f"The encoder '{name}' cannot be loaded: {_first_line(error)}\n"
+            f"The encoder '{source}' cannot be loaded: {_first_line(error)}\n"
             "Give the name of a hub model with safetensors weights, or a directory with "
             "config.json, model.safetensors and the tokenizer's files. Behind a firewall set "
             "HF_ENDPOINT to a mirror; without a network use members.NAME.encoder=e5-small-zh."
         ) from error
-    _check_weights(name, config, report)
+    _check_weights(source, config, report)
     # Without the tokenizer's files transformers invents one that knows the special tokens only.
     if len(tokenizer) <= len(tokenizer.all_special_ids):
         raise UserError(
-            f"The encoder '{name}' has no tokenizer. Copy the tokenizer files (tokenizer.json or "
+            f"The encoder '{source}' has no tokenizer. Copy the tokenizer files (tokenizer.json or "
             "vocab.txt) of the same checkpoint into the directory."
         )
     if len(tokenizer) > config.vocab_size:
         raise UserError(
-            f"The tokenizer of '{name}' has {len(tokenizer)} entries, the model's vocabulary "
+            f"The tokenizer of '{source}' has {len(tokenizer)} entries, the model's vocabulary "
             f"{config.vocab_size}: they do not belong together. Copy the tokenizer files of the "
             "same checkpoint into the directory."
         )
-    return Encoder(backbone), tokenizer
-
-
-def find_source(name: str, pretrained: Path) -> str:
-    """The directory or hub name of an encoder; the embedded and tiny ones are made if need be.
-
-    Raises:
-        UserError: a path that exists, but is no model directory.
-    """
-    if name in MAKERS:
-        return str(_make(name, pretrained))
-    if Path(name).exists() and not (Path(name) / "config.json").is_file():
-        raise UserError(
-            f"{name} holds no config.json: it is not a model directory. Name the directory with "
-            "config.json, model.safetensors and the tokenizer's files."
-        )
-    return name
-
-
-_WITH_POOLER = {"bert", "roberta", "xlm-roberta", "albert", "ernie"}
-
-
-def _make(name: str, pretrained: Path) -> Path:
-    target = pretrained / name
-    pretrained.mkdir(parents=True, exist_ok=True)
-    with FileLock(pretrained / f".{name}.lock"):
-        if not (target / "config.json").is_file():
-            MAKERS[name](target)
-    return target
+    return TransformerEncoder(backbone), tokenizer
 
 
 def _dropout(config: object, dropout: float) -> dict[str, float]:
@@ -176,11 +130,11 @@ def _dropout(config: object, dropout: float) -> dict[str, float]:
     return {name: dropout for name in names if hasattr(config, name)}
 
 
-def _check_weights(name: str, config: object, report: dict) -> None:
+def _check_weights(source: str, config: object, report: dict) -> None:
     """A model with random layers trains quietly and badly, so nothing may be missing."""
     for key, stored, expected in sorted(report["mismatched_keys"]):
         raise UserError(
-            f"The weights of '{name}' do not fit its config.json: {key} is {tuple(stored)} in the "
+            f"The weights of '{source}' do not fit its config.json: {key} is {tuple(stored)} in the "
             f"file, {tuple(expected)} by the configuration. Take both from the same checkpoint."
         )
     missing = sorted(report["missing_keys"])
@@ -194,10 +148,13 @@ def _check_weights(name: str, config: object, report: dict) -> None:
             'RoBERTa-wwm checkpoints are BERT models): write "model_type": "bert".'
         )
     raise UserError(
-        f"The weights of '{name}' lack {len(missing)} tensors that its config.json asks for "
+        f"The weights of '{source}' lack {len(missing)} tensors that its config.json asks for "
         f"(first: {missing[0]}). {remedy}"
     )
 
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+
+
+FAMILY = Family(load, gives_tokens=True)
