@@ -77,9 +77,7 @@ def load_settings(profile: str | None, overrides: tuple[str, ...]) -> "Config":
     """The configuration of a command."""
     from .config import default_profile, load_config
 
-    return load_config(
-        profile or default_profile(), list(overrides), os.environ.get("DATA_DIR")
-    )
+    return load_config(profile or default_profile(), list(overrides), os.environ.get("DATA_DIR"))
 
 
 @main.command()

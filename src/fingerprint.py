@@ -49,7 +49,9 @@ def code_of(*functions: Callable, source: Path = SOURCE) -> dict[str, str]:
             for file in _named_files(statement, path):
                 found[file] = {hashlib.sha256(file.read_bytes()).hexdigest()}
     return {
-        path.relative_to(source).as_posix(): hashlib.sha256("\n".join(sorted(texts)).encode()).hexdigest()
+        path.relative_to(source).as_posix(): hashlib.sha256(
+            "\n".join(sorted(texts)).encode()
+        ).hexdigest()
         for path, texts in sorted(found.items())
     }
 

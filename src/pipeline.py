@@ -28,11 +28,12 @@ from typing import TYPE_CHECKING, Any
 from .errors import UserError
 from .files import files_in
 from .layout import Layout
-from .step import Step, exclusive
+from .step import Step, exclusive, launched_processes
 
 if TYPE_CHECKING:
     from .config import Config
     from .data.sources import Sources
+    from .training.fold_model import FoldFiles
 
 
 def prepare(run: Pipeline) -> Iterator[Step]:
@@ -75,9 +76,7 @@ def training_part(run: Pipeline) -> Iterator[Step]:
         yield Step(
             f"training-part fold {fold}",
             run.layout.training_part_file(fold).parent,
-            partial(
-                write_training_part, tables, run.layout.folds_file, fold, run.config.augment
-            ),
+            partial(write_training_part, tables, run.layout.folds_file, fold, run.config.augment),
             reads=[run.layout.folds_file, *counted],
             settings=run.config.augment.model_dump(exclude={"swap"}) | {"fold": fold},
         )
@@ -92,22 +91,17 @@ def train(run: Pipeline) -> Iterator[Step]:
 
 def _train_on(run: Pipeline, name: str, fold: int) -> Step:
     from .models.registry import code_of_member
-    from .training.fold_model import FoldFiles, train_fold_model
+    from .training.fold_model import train_fold_model
 
-    member, layout = run.config.members[name], run.layout
-    files = FoldFiles(
-        layout.training_part_file(fold), layout.table_file("train"), layout.folds_file, fold
-    )
-    start = [layout.weights_file(member.start, fold)] if member.start else []
+    member, layout, files = run.config.members[name], run.layout, run.fold_files(fold)
+    start = layout.weights_file(member.start, fold) if member.start else None
     # A siamese network does not see the order of a pair.
     swap = run.config.augment.swap if member.architecture == "cross" else 0.0
     return Step(
         f"train {name} fold {fold}",
         layout.fold_model(name, fold),
-        partial(
-            train_fold_model, member, files, swap, run.config.paths.pretrained, next(iter(start), None)
-        ),
-        reads=[*files.paths, *start, *files_in(member.encoder)],
+        partial(train_fold_model, member, files, swap, run.config.paths.pretrained, start),
+        reads=[*files.paths, *([start] if start else []), *files_in(member.encoder)],
         settings={"member": member.model_dump(), "swap": swap, "fold": fold} | _libraries(),
         code=code_of_member(member),
         superseded=layout.work / "superseded" / "train" / name / f"fold{fold}",
@@ -130,9 +124,7 @@ def predict(run: Pipeline) -> Iterator[Step]:
                 yield Step(
                     f"predict {role} by {name} fold {fold}",
                     layout.logits_file(name, fold, role).parent,
-                    partial(
-                        write_logits, model, run.config.paths.pretrained, table, folds, fold
-                    ),
+                    partial(write_logits, model, run.config.paths.pretrained, table, folds, fold),
                     reads=[layout.weights_file(name, fold), table, *([folds] if folds else [])],
                     settings=_libraries(),
                 )
@@ -278,7 +270,10 @@ class Pipeline:
             for line in self.changes(stages):
                 print(line, file=sys.stderr, flush=True)
             for stage in stages:
-                for step in stage(self):
+                steps = list(stage(self))
+                if stage is train and not launched_processes():
+                    self._say_how_long()
+                for step in steps:
                     step.run()
 
     def outlook(self) -> Iterator[str]:
@@ -288,6 +283,35 @@ class Pipeline:
         yield f"profile {self.config.profile}: {len(members)} members × {folds} folds"
         yield f"data:    {files} in {self.sources.train.parent}"
         yield f"results: {self.layout.results}"
+
+    def fold_files(self, fold: int) -> FoldFiles:
+        """What the models of a fold are trained on."""
+        from .training.fold_model import FoldFiles
+
+        layout = self.layout
+        return FoldFiles(
+            layout.training_part_file(fold), layout.table_file("train"), layout.folds_file, fold
+        )
+
+    def _say_how_long(self) -> None:
+        """Print how long the training that is due will take here, by a few batches of each kind."""
+        from .training.estimate import expected_seconds
+
+        total, parts = 0.0, []
+        for name, member in self.config.members.items():
+            folds = [
+                fold
+                for fold in range(self.config.split.folds)
+                if not _train_on(self, name, fold).is_current()
+            ]
+            if folds:
+                pretrained = self.config.paths.pretrained
+                seconds = expected_seconds(member, self.fold_files(folds[0]), pretrained)
+                total += len(folds) * seconds
+                parts.append(f"{name} {len(folds)} × {seconds / 60:.1f} min")
+        if parts:
+            text = f"training takes about {total / 60:.0f} minutes here: {', '.join(parts)}"
+            print(text, file=sys.stderr, flush=True)
 
     def changes(self, stages: tuple[Callable, ...] = STAGES) -> Iterator[str]:
         """What was made before and will be made again, a line a step, and why."""

@@ -106,7 +106,7 @@ class Step:
         `accelerate launch` the main process decides, and the others help with steps that are
         `shared` between processes and wait for the rest.
         """
-        processes = _launched_processes()
+        processes = launched_processes()
         if processes and not processes.is_main_process:
             needed = _from_main(None)
             if needed and self.shared:
@@ -193,7 +193,7 @@ def _same(record: dict[str, Any] | None, depends: dict[str, Any]) -> bool:
 
 
 def _differences(what: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
-    """"settings training.epochs: 4 → 3" for values, "code models/siamese.py" for hashes."""
+    """ "settings training.epochs: 4 → 3" for values, "code models/siamese.py" for hashes."""
     for name in sorted(old.keys() | new.keys()):
         before, after = old.get(name), new.get(name)
         if before == after:
@@ -207,7 +207,7 @@ def _differences(what: str, old: dict[str, Any], new: dict[str, Any]) -> Iterato
             yield f"{what} {name}: {before} → {after}"
 
 
-def _launched_processes():
+def launched_processes():
     """accelerate's view of the processes of one launch; None for an ordinary run."""
     if int(os.environ.get("WORLD_SIZE") or "1") == 1:
         return None
@@ -230,7 +230,7 @@ def exclusive(path: Path, what: str) -> Iterator[None]:
     The operating system frees the lock when its holder dies, also by `kill -9`. Of the processes
     of one launch the main one holds it for all.
     """
-    processes = _launched_processes()
+    processes = launched_processes()
     if processes and not processes.is_main_process:
         yield
         return
