@@ -74,10 +74,27 @@ def settings(command: Callable) -> Callable:
 
 
 def load_settings(profile: str | None, overrides: tuple[str, ...]) -> "Config":
-    """The configuration of a command."""
-    from .config import default_profile, load_config
+    """The configuration of a command that uses what a run has trained.
 
-    return load_config(profile or default_profile(), list(overrides), os.environ.get("DATA_DIR"))
+    Without a profile that is the default one or, where only that is finished, the sample's.
+    """
+    from .config import DEMO, default_profile, load_config
+
+    names = [profile] if profile else [default_profile(), DEMO]
+    configs = [load_config(name, list(overrides), os.environ.get("DATA_DIR")) for name in names]
+    finished = [c for c in configs if Pipeline(c).trained_layout().decision_file.is_file()]
+    return [*finished, *configs][0]
+
+
+def open_pipeline(profile: str | None, overrides: tuple[str, ...]) -> Pipeline:
+    """The run of a command that makes something; the sample has a profile of minutes."""
+    from .config import DEMO, default_profile, load_config
+
+    def opened(name: str) -> Pipeline:
+        return Pipeline(load_config(name, list(overrides), os.environ.get("DATA_DIR")))
+
+    pipeline = opened(profile or default_profile())
+    return opened(DEMO) if profile is None and pipeline.sources.is_sample else pipeline
 
 
 @main.command()
@@ -86,7 +103,7 @@ def run(profile: str | None, overrides: tuple[str, ...]) -> None:
     """Everything: from the raw files to the submission and the report."""
     from .report.console import print_run
 
-    pipeline = Pipeline(load_settings(profile, overrides))
+    pipeline = open_pipeline(profile, overrides)
     for line in pipeline.outlook():
         print(line, file=sys.stderr, flush=True)
     pipeline.run()
@@ -97,7 +114,7 @@ def _add_stage(stage: Callable) -> None:
     @main.command(stage_name(stage), help=stage.__doc__)
     @settings
     def command(profile: str | None, overrides: tuple[str, ...]) -> None:
-        Pipeline(load_settings(profile, overrides)).run(stage_name(stage))
+        open_pipeline(profile, overrides).run(stage_name(stage))
 
 
 for _stage in STAGES:
@@ -112,7 +129,7 @@ def train(
     profile: str | None, overrides: tuple[str, ...], member: str | None, fold: int | None
 ) -> None:
     """Train members on folds: all, or some, so that machines can share the work."""
-    Pipeline(load_settings(profile, overrides)).train_some(member, fold)
+    open_pipeline(profile, overrides).train_some(member, fold)
 
 
 @main.command()
@@ -124,14 +141,15 @@ def predict(arguments: tuple[str, ...], profile: str | None) -> None:
     Without files: the stage, which predicts the run's own rows, dev and test.
     """
     files = [Path(text) for text in arguments if "=" not in text or Path(text).exists()]
-    config = load_settings(profile, tuple(text for text in arguments if Path(text) not in files))
+    overrides = tuple(text for text in arguments if Path(text) not in files)
     if not files:
-        Pipeline(config).run("predict")
+        open_pipeline(profile, overrides).run("predict")
         return
     if len(files) != 2:
         raise UserError("predict takes two files, INPUT.csv and OUTPUT.csv, or none.")
     from .ensemble.predict_file import predict_file
 
+    config = load_settings(profile, overrides)
     labels = predict_file(config, Pipeline(config).trained_layout(), *files)
     print(f"{files[1]}: {len(labels)} pairs, {labels.mean():.1%} the same question")
 

@@ -220,6 +220,9 @@ def _explain(error: ValidationError) -> str:
     return "\n".join(lines)
 
 
+DEMO = "demo"  # the profile of a run on the sample, where no other is named
+
+
 def default_profile() -> str:
     """`large` where a CUDA GPU with 15 GB or more is present, else `small`."""
     import torch

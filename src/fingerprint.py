@@ -33,7 +33,14 @@ def code_of(*functions: Callable, source: Path = SOURCE) -> dict[str, str]:
     Args:
         source: the package that is followed; what lies outside is a library.
     """
-    waiting = [symbol for function in functions for symbol in _roots(function, source)]
+    return _closure(
+        frozenset(s for function in functions for s in _roots(function, source)), source
+    )
+
+
+@cache  # many steps are made by the same functions
+def _closure(roots: frozenset[Symbol], source: Path) -> dict[str, str]:
+    waiting = list(roots)
     seen: set[Symbol] = set()
     found: dict[Path, set[str]] = {}
     while waiting:
@@ -49,11 +56,13 @@ def code_of(*functions: Callable, source: Path = SOURCE) -> dict[str, str]:
             for file in _named_files(statement, path):
                 found[file] = {hashlib.sha256(file.read_bytes()).hexdigest()}
     return {
-        path.relative_to(source).as_posix(): hashlib.sha256(
-            "\n".join(sorted(texts)).encode()
-        ).hexdigest()
+        path.relative_to(source).as_posix(): _sha256("\n".join(sorted(texts)))
         for path, texts in sorted(found.items())
     }
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _roots(function: object, source: Path) -> Iterator[Symbol]:
@@ -153,7 +162,7 @@ def _followed(statement: ast.stmt, module: _Module, source: Path) -> Iterator[Sy
 def _resolve(
     origin: str, name: str, level: int, importer: Path, source: Path, attribute: str
 ) -> Iterator[Symbol]:
-    """Where `from origin import name` leads; `attribute` is what is used of it if it is a module."""
+    """Where `from origin import name` leads; of a module, `attribute` is what is used."""
     folder = importer.parents[level - 1] if level else source.parent
     target = folder.joinpath(*origin.split(".")) if origin else folder
     file = target / "__init__.py" if target.is_dir() else target.with_suffix(".py")

@@ -52,9 +52,14 @@ class Layout:
         return self.work / "train" / member / f"fold{fold}"
 
     @property
+    def members_and_folds(self) -> list[tuple[str, int]]:
+        """Every fold model by its member and fold."""
+        return [(name, fold) for name in self.members for fold in range(self.folds)]
+
+    @property
     def fold_models(self) -> list[Path]:
         """The folders of all weights."""
-        return [self.fold_model(name, fold) for name in self.members for fold in range(self.folds)]
+        return [self.fold_model(name, fold) for name, fold in self.members_and_folds]
 
     def weights_file(self, member: str, fold: int) -> Path:
         """The weights of one member on one fold."""
@@ -66,11 +71,7 @@ class Layout:
 
     def logits_files(self, role: str) -> list[Path]:
         """The logits of all members and folds."""
-        return [
-            self.logits_file(name, fold, role)
-            for name in self.members
-            for fold in range(self.folds)
-        ]
+        return [self.logits_file(name, fold, role) for name, fold in self.members_and_folds]
 
     @property
     def decision_file(self) -> Path:

@@ -92,6 +92,7 @@ def train(run: Pipeline) -> Iterator[Step]:
 def _train_on(run: Pipeline, name: str, fold: int) -> Step:
     from .models.registry import code_of_member
     from .training.fold_model import train_fold_model
+    from .training.objective import Objective
 
     member, layout, files = run.config.members[name], run.layout, run.fold_files(fold)
     start = layout.weights_file(member.start, fold) if member.start else None
@@ -103,7 +104,7 @@ def _train_on(run: Pipeline, name: str, fold: int) -> Step:
         partial(train_fold_model, member, files, swap, run.config.paths.pretrained, start),
         reads=[*files.paths, *([start] if start else []), *files_in(member.encoder)],
         settings={"member": member.model_dump(), "swap": swap, "fold": fold} | _libraries(),
-        code=code_of_member(member),
+        code=[*code_of_member(member), *Objective.of(member).code],
         superseded=layout.work / "superseded" / "train" / name / f"fold{fold}",
         shared=True,
     )
@@ -112,6 +113,7 @@ def _train_on(run: Pipeline, name: str, fold: int) -> Step:
 def predict(run: Pipeline) -> Iterator[Step]:
     """Predict, with the weights of every fold, its own rows, dev and test."""
     from .ensemble.logits import write_logits
+    from .models.registry import code_of_member
 
     layout = run.layout
     tables = {"oof": layout.table_file("train")}
@@ -127,6 +129,7 @@ def predict(run: Pipeline) -> Iterator[Step]:
                     partial(write_logits, model, run.config.paths.pretrained, table, folds, fold),
                     reads=[layout.weights_file(name, fold), table, *([folds] if folds else [])],
                     settings=_libraries(),
+                    code=code_of_member(run.config.members[name]),
                 )
 
 
@@ -280,9 +283,9 @@ class Pipeline:
         """What a run will do and where its results will be, before it begins."""
         members, folds = self.config.members, self.config.split.folds
         files = ", ".join(path.name for _, path in self.sources.roles)
-        yield f"profile {self.config.profile}: {len(members)} members × {folds} folds"
-        yield f"data:    {files} in {self.sources.train.parent}"
-        yield f"results: {self.layout.results}"
+        yield f"── profile {self.config.profile}: {len(members)} member(s) × {folds} folds"
+        yield f"── data:    {files} in {self.sources.train.parent}"
+        yield f"── results: {self.layout.results}"
 
     def fold_files(self, fold: int) -> FoldFiles:
         """What the models of a fold are trained on."""
@@ -310,7 +313,7 @@ class Pipeline:
                 total += len(folds) * seconds
                 parts.append(f"{name} {len(folds)} × {seconds / 60:.1f} min")
         if parts:
-            text = f"training takes about {total / 60:.0f} minutes here: {', '.join(parts)}"
+            text = f"── training takes about {total / 60:.0f} minutes here: {', '.join(parts)}"
             print(text, file=sys.stderr, flush=True)
 
     def changes(self, stages: tuple[Callable, ...] = STAGES) -> Iterator[str]:
@@ -321,9 +324,9 @@ class Pipeline:
                 why = step.changes(remade)
                 if why is not None:
                     if not remade:
-                        yield "Made again, because something changed since:"
+                        yield "── made again, because something has changed:"
                     remade.append(step.folder)
-                    yield f"   {step.name}: {why}"
+                    yield f"──    {step.name}: {why}"
 
     def train_some(self, member: str | None, fold: int | None) -> None:
         """Train only the models of one member, of one fold, or of both.

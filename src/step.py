@@ -5,7 +5,6 @@ step; a step is current while they are the same. `pending.json` records them whi
 so that a killed step continues from its own traces and never from those of other settings.
 """
 
-import hashlib
 import json
 import os
 import resource
@@ -133,11 +132,15 @@ class Step:
         return {str(p): sha256(p) if p.is_file() else None for p in self.delivers}
 
     def _take_back(self) -> bool:
-        """Exchange the folder for the superseded one where that is what is asked for."""
+        """Exchange the folder for the superseded one where that is what is asked for.
+
+        Returns:
+            Whether that is all; half of a training comes back, too, and is continued.
+        """
         if self.superseded is None:
             return False
-        record = _record(self.superseded / MARKER)
-        if record is None or not _same(record, self.depends()):
+        record = _record(self.superseded / MARKER) or _record(self.superseded / PENDING)
+        if not _same(record, self.depends()):
             return False
         between = self.superseded.with_name(f".{self.superseded.name}.partial")
         self.superseded.rename(between)

@@ -23,22 +23,32 @@ from src.data.graph import pair_key, wording
 from src.data.pairs import read_pairs, write_pairs
 from src.errors import UserError
 from src.files import read_json, write_json
-from src.pipeline import STAGES, Pipeline
+from src.pipeline import STAGES, Pipeline, submit
+from src.pipeline import predict as predict_stage
 from src.step import exclusive
+from src.training import fold_model
 
 MEMBERS = ("siamese-fgm", "cross-pgd")
+MODELS = [f"{member} fold {fold}" for member in MEMBERS for fold in range(2)]
 STEPS = [
     "prepare",
     "split",
-    *(f"augment fold {fold}" for fold in range(2)),
-    *(f"train {member} fold {fold}" for member in MEMBERS for fold in range(2)),
+    *(f"training-part fold {fold}" for fold in range(2)),
+    *(f"train {model}" for model in MODELS),
+    *(f"predict {role} by {model}" for model in MODELS for role in ("oof", "dev", "test")),
     "tune",
     "submit",
     "report",
 ]
 # Enough for an ensemble that does not give every pair the same answer.
 LEARNS = ("members.siamese-fgm.training.epochs=8", "members.cross-pgd.training.epochs=1")
-AUGMENT, TRAINING, LAST = set(STEPS[2:4]), set(STEPS[4:8]), set(STEPS[8:])
+PARTS, TRAINING, PREDICTION = set(STEPS[2:4]), set(STEPS[4:8]), set(STEPS[8:20])
+LAST = set(STEPS[20:])
+
+
+def predictions(*words: str) -> set[str]:
+    """The steps of predict whose names have one of the words."""
+    return {step for step in PREDICTION if any(word in step for word in words)}
 
 
 class Run:
@@ -55,7 +65,7 @@ class Run:
     def make(self, *overrides: str) -> set[str]:
         """Run all stages; the names of the steps that had to be made."""
         pipeline = self.pipeline(*overrides)
-        return {step.name for stage in STAGES for step in pipeline.steps(stage) if step.run()}
+        return {step.name for stage in STAGES for step in stage(pipeline) if step.run()}
 
     def table(self, role: str) -> pd.DataFrame:
         return read_pairs(self.data / f"{role}.csv", labelled=role != "test").frame
@@ -111,14 +121,15 @@ def test_more_trials_tune_again(run: Run) -> None:
 
 
 def test_augmentation_trains_again(run: Run) -> None:
-    assert run.make("augment.closure=0.5") == AUGMENT | TRAINING | LAST
+    assert run.make("augment.closure=0.5") == PARTS | TRAINING | PREDICTION | LAST
 
 
 def test_one_members_setting_trains_that_member_again(run: Run) -> None:
     untouched = run.work / "train" / "siamese-fgm" / "fold0" / "done.json"
     before = untouched.stat().st_mtime_ns
     made = run.make("members.cross-pgd.training.epochs=2")
-    assert made == {"train cross-pgd fold 0", "train cross-pgd fold 1"} | LAST
+    trained = {"train cross-pgd fold 0", "train cross-pgd fold 1"}
+    assert made == trained | predictions("cross-pgd") | LAST
     assert untouched.stat().st_mtime_ns == before
 
 
@@ -130,10 +141,10 @@ def test_another_test_file_trains_nothing_on_other_data(run: Run) -> None:
 
 
 def test_a_lost_prediction_is_made_again_and_is_the_same(run: Run) -> None:
-    lost = run.work / "train" / "siamese-fgm" / "fold1" / "oof.npy"
+    lost = run.pipeline().layout.logits_file("siamese-fgm", 1, "oof")
     before, submission = np.load(lost), run.submission.read_bytes()
     lost.unlink()
-    assert run.make() == {"train siamese-fgm fold 1", "report"}
+    assert run.make() == {"predict oof by siamese-fgm fold 1"}
     assert (np.load(lost) == before).all()
     assert run.submission.read_bytes() == submission
 
@@ -147,6 +158,71 @@ def test_what_other_settings_have_left_costs_this_run_nothing(run: Run) -> None:
     assert 0 < run.metrics["peak_memory_gb"] < 999
 
 
+# New files beside finished weights.
+
+
+def test_a_test_file_that_comes_later_is_predicted_without_training(
+    fresh: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    test, dev = fresh.table("test"), fresh.table("dev")
+    for role in ("test", "dev"):
+        (fresh.data / f"{role}.csv").unlink()
+    trainings = []
+    train = fold_model.train
+    monkeypatch.setattr(
+        fold_model, "train", lambda *arguments: trainings.append(1) or train(*arguments)
+    )
+    fresh.make()
+    assert len(trainings) == 4 and not fresh.submission.exists()
+
+    write_pairs(test, fresh.data / "test.csv")
+    assert fresh.make() == {"prepare", "submit", "report"} | predictions("test")
+    first = fresh.submission.read_bytes()
+    write_pairs(test.iloc[::-2], fresh.data / "test.csv")
+    assert fresh.make() == {"prepare", "submit", "report"} | predictions("test")
+    assert len(fresh.submission.read_text().splitlines()) == 1 + len(test.iloc[::-2])
+    write_pairs(test, fresh.data / "test.csv")
+    fresh.make()
+    assert fresh.submission.read_bytes() == first
+
+    write_pairs(dev, fresh.data / "dev.csv")
+    assert fresh.make() == {"prepare", "report"} | predictions("dev")
+    assert 0 < fresh.metrics["ensemble"]["dev_accuracy"] < 1
+    # Of a dev file that shares pairs with what was trained on, the others are scored.
+    known = fresh.table("train").iloc[:5].assign(id=[f"known-{row}" for row in range(5)])
+    write_pairs(pd.concat([dev, known], ignore_index=True), fresh.data / "dev.csv")
+    before = fresh.metrics["ensemble"]["dev_accuracy"]
+    assert fresh.make() == {"prepare", "report"} | predictions("dev")
+    assert fresh.metrics["dev_pairs_left_out"] == 5
+    assert fresh.metrics["ensemble"]["dev_accuracy"] == before
+    assert len(trainings) == 4
+
+
+def test_weights_of_other_settings_come_back(run: Run) -> None:
+    before = run.submission.read_bytes()
+    changed = "members.cross-pgd.training.head_lr=3e-3"
+    run.make(changed)
+    aside = run.work / "superseded" / "train" / "cross-pgd" / "fold0"
+    assert (aside / "model.safetensors").is_file()
+    assert read_json(aside / "done.json")["settings"]["member"]["training"]["head_lr"] == 2e-3
+    assert not run.make() & TRAINING
+    assert run.submission.read_bytes() == before
+
+
+def test_what_will_be_made_again_is_said_before(run: Run, capsys: pytest.CaptureFixture) -> None:
+    run.pipeline("members.cross-pgd.training.epochs=2").run()
+    said = capsys.readouterr().err
+    lines = [line for line in said.splitlines() if line.startswith("──")]
+    assert lines[0] == "── made again, because something has changed:"
+    assert "train cross-pgd fold 0: settings member.training.epochs: 1 → 2" in lines[1]
+    plan = lines[: lines.index("── train cross-pgd fold 0")]
+    assert any("tune: follows from" in line for line in plan)
+    assert not any("siamese" in line for line in plan)
+    capsys.readouterr()
+    run.pipeline("members.cross-pgd.training.epochs=2").run()
+    assert "made again" not in capsys.readouterr().err
+
+
 def test_a_replaced_submission_is_put_back(run: Run) -> None:
     before = run.submission.read_bytes()
     run.submission.write_text("id,label\n")
@@ -154,16 +230,19 @@ def test_a_replaced_submission_is_put_back(run: Run) -> None:
     assert run.submission.read_bytes() == before
 
 
-def test_one_piece_is_trained_alone(fresh: Run) -> None:
+def test_one_fold_model_is_trained_alone(fresh: Run) -> None:
     fresh.pipeline().train_some("cross-pgd", 1)
-    pieces = sorted(str(p.parent.relative_to(fresh.work)) for p in fresh.work.rglob("done.json"))
-    assert [piece for piece in pieces if piece.startswith("train")] == ["train/cross-pgd/fold1"]
+    assert [p.parent for p in fresh.work.glob("train/*/*/done.json")] == [
+        fresh.work / "train" / "cross-pgd" / "fold1"
+    ]
     assert not fresh.submission.exists()
 
 
 def test_the_member_that_another_starts_from_is_trained_first(fresh: Run) -> None:
     fresh.pipeline("members.cross-pgd.start=siamese-fgm").train_some("cross-pgd", 1)
-    trained = sorted(str(p.parent.relative_to(fresh.work)) for p in fresh.work.rglob("oof.npy"))
+    trained = sorted(
+        str(p.parent.relative_to(fresh.work)) for p in fresh.work.rglob("model.safetensors")
+    )
     assert trained == ["train/cross-pgd/fold1", "train/siamese-fgm/fold1"]
 
 
@@ -176,7 +255,7 @@ def test_a_member_follows_the_one_it_starts_from(run: Run) -> None:
 
 
 @pytest.mark.parametrize("member, fold", [("cross", 0), ("cross-pgd", 2), (None, -1)])
-def test_there_is_no_such_piece(fresh: Run, member: str | None, fold: int) -> None:
+def test_there_is_no_such_fold_model(fresh: Run, member: str | None, fold: int) -> None:
     with pytest.raises(UserError, match="There is no .*(siamese-fgm, cross-pgd|0 to 1)"):
         fresh.pipeline().train_some(member, fold)
 
@@ -211,12 +290,14 @@ def test_a_training_part_knows_nothing_of_what_is_scored(fresh: Run, sample: Pat
     pipeline = fresh.pipeline(
         "augment.closure=1", "augment.entity=1", f"data.external={fresh.folder / 'external.csv'}"
     )
-    pipeline.run("augment")
+    pipeline.run("training-part")
 
     folds = pipeline.layout.fold_numbers()
     test = fresh.table("test")
     for fold in range(2):
-        part = pd.read_csv(pipeline.layout.part_file(fold), dtype=str, keep_default_na=False)
+        part = pd.read_csv(
+            pipeline.layout.training_part_file(fold), dtype=str, keep_default_na=False
+        )
         assert set(part["source"]) == {"original", "closure", "entity", "external"}
         own = wordings(train[folds == fold])
         assert own and not wordings(part) & own
@@ -279,10 +360,10 @@ def test_a_second_run_with_other_settings_waits_for_the_first(
         second.join(2.0)
         assert second.is_alive()
         assert f"Another run is at work on {run.work}: waiting" in capsys.readouterr().err
-        first_parts = [p.read_bytes() for p in sorted(run.work.glob("augment/*/train.csv"))]
+        first_parts = [p.read_bytes() for p in sorted(run.work.glob("training-part/*/train.csv"))]
         assert len(first_parts) == 2
     second.join()
-    parts = [p.read_bytes() for p in sorted(run.work.glob("augment/*/train.csv"))]
+    parts = [p.read_bytes() for p in sorted(run.work.glob("training-part/*/train.csv"))]
     assert parts != first_parts
 
 
@@ -375,7 +456,7 @@ def test_a_full_disk_leaves_the_previous_submission(run: Run) -> None:
     decision = json.loads(run.decision)
     decision["threshold"] = -100.0
     (run.work / "tune" / "decision.json").write_text(json.dumps(decision))
-    (step,) = run.pipeline().steps("submit")
+    (step,) = submit(run.pipeline())
     # A file may have 200 bytes: enough for the step's notes, not for its results.
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (200, hard))
@@ -402,7 +483,7 @@ class Child:
         arguments = ["run", "--profile", "tiny", *settings(run.folder, run.pretrained), *overrides]
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(
-            ["src.stages", "src.training.member", "src.ensemble.tune", "src.report.summary"]
+            ["src.training.fold_model", "src.ensemble.tune", "src.report.summary"]
             + ["optuna.storages._rdb.storage", "rich.console"]  # what these load late
         )
         self.process = context.Process(target=command, args=(self.log, arguments))
@@ -464,9 +545,9 @@ def test_kill_minus_9_at_any_moment_changes_nothing(
 
     assert killed.submission.read_bytes() == whole.submission.read_bytes()
     assert killed.decision == whole.decision
-    for piece in whole.pipeline().layout.pieces:
-        copy = killed.folder / piece.relative_to(whole.folder)
-        assert (copy / "test.npy").read_bytes() == (piece / "test.npy").read_bytes()
+    for logits in whole.pipeline().layout.logits_files("test"):
+        copy = killed.folder / logits.relative_to(whole.folder)
+        assert copy.read_bytes() == logits.read_bytes()
 
 
 def test_ctrl_c_is_one_line_and_the_same_command_continues(fresh: Run, processes: None) -> None:
@@ -480,10 +561,10 @@ def test_ctrl_c_is_one_line_and_the_same_command_continues(fresh: Run, processes
 
 def test_two_runs_in_one_folder_share_the_work(run: Run, processes: None) -> None:
     first = Child(run, "augment.closure=0.5", name="first")
-    first.wait_for("augment fold 0")
+    first.wait_for("training-part fold 0")
     second = Child(run, "augment.closure=0.5", name="second")
     assert (first.finish(), second.finish()) == (0, 0), first.text + second.text
-    assert sorted(first.steps + second.steps) == sorted(AUGMENT | TRAINING | LAST)
+    assert sorted(first.steps + second.steps) == sorted(PARTS | TRAINING | PREDICTION | LAST)
 
 
 # What the tiny profile is good for.
@@ -494,6 +575,7 @@ def test_the_tiny_profile_learns(tmp_path: Path, sample: Path, pretrained: Path)
     pipeline = Pipeline(load_config("tiny", paths))
     pipeline.train_some("siamese-fgm", 0)
     labels = pipeline.layout.table("train")["label"][pipeline.layout.fold_numbers() == 0]
-    logits = np.load(pipeline.layout.piece("siamese-fgm", 0) / "oof.npy")
+    list(step.run() for step in predict_stage(pipeline) if "oof by siamese-fgm fold 0" in step.name)
+    logits = np.load(pipeline.layout.logits_file("siamese-fgm", 0, "oof"))
     accuracy = np.mean((logits > 0) == (labels == 1))
     assert accuracy > max(labels.mean(), 1 - labels.mean()) + 0.06

@@ -1,6 +1,7 @@
 """Steps, which are made once, and the files they write, which are whole or absent."""
 
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -11,94 +12,99 @@ from pathlib import Path
 
 import pytest
 
-from src import step as step_module
 from src.files import atomic_path, read_json, write_json, write_text
 from src.step import Step
 
 ROOT = Path(__file__).parents[1]
 
 
-class Bench:
-    """A step over an input and two source files; `makes` counts how often it was made."""
+class Workshop:
+    """A step over an input; `makes` counts how often it was made."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.makes = folder / "made", 0
         self.input, self.result = folder / "input.txt", self.folder / "result.txt"
-        self.delivered = folder / "delivered.txt"
-        self.settings = {"trials": 3}
-        self.code = folder / "code"
+        self.delivered, self.superseded = folder / "delivered.txt", folder / "superseded" / "made"
+        self.settings: dict = {"trials": 3}
+        self.code = {"room/part.py": "1"}
         self.input.write_text("input")
-        (self.code / "room").mkdir(parents=True)
-        for name in ("alone.py", "room/part.py", "room/page.html.j2", "room/lexicon.yaml"):
-            (self.code / name).write_text("code")
 
     def make(self, folder: Path) -> None:
         self.makes += 1
         write_text(self.result, "result")
         write_text(self.delivered, "delivered")
 
-    def step(self, make: Callable[[Path], object] | None = None) -> Step:
+    def step(self, make: Callable[[Path], object] | None = None, keep: bool = False) -> Step:
         return Step(
-            "bench",
+            "something",
             self.folder,
-            self.settings,
-            [self.input],
-            ["alone.py", "room"],
             make or self.make,
-            [self.delivered],
+            reads=[self.input],
+            settings=self.settings,
+            delivers=[self.delivered],
+            superseded=self.superseded if keep else None,
         )
 
 
 @pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
-    bench = Bench(tmp_path)
-    monkeypatch.setattr(step_module, "SOURCE", bench.code)
-    return bench
+def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workshop:
+    workshop = Workshop(tmp_path)
+    monkeypatch.setattr("src.step.code_of", lambda *_: dict(workshop.code))
+    return workshop
 
 
 @pytest.fixture
-def made(bench: Bench) -> Bench:
-    assert bench.step().run()
-    return bench
+def made(workshop: Workshop) -> Workshop:
+    assert workshop.step().run()
+    return workshop
 
 
-def test_a_step_is_made_once_and_says_so(bench: Bench, capsys: pytest.CaptureFixture) -> None:
-    assert bench.step().run()
-    assert "── bench" in capsys.readouterr().err
-    assert not bench.step().run()
-    assert bench.makes == 1
+def test_a_step_is_made_once_and_says_so(workshop: Workshop, capsys: pytest.CaptureFixture) -> None:
+    assert workshop.step().run()
+    assert "── something" in capsys.readouterr().err
+    assert not workshop.step().run()
+    assert workshop.makes == 1
     assert capsys.readouterr().err == ""
 
 
-def test_a_file_that_only_looks_new_changes_nothing(made: Bench) -> None:
+def test_a_file_that_only_looks_new_changes_nothing(made: Workshop) -> None:
     made.input.write_text("input")
     os.utime(made.input, (1, 1))
-    (made.code / "room" / "notes.txt").write_text("no code")
     assert not made.step().run()
 
 
-def change_setting(bench: Bench) -> None:
-    bench.settings = {"trials": 4}
+def test_a_folder_that_has_moved_is_still_current(made: Workshop, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    made.folder.rename(elsewhere)
+    (tmp_path / "deeper").mkdir()
+    made.input = made.input.rename(tmp_path / "deeper" / "input.txt")
+    made.folder = elsewhere
+    assert not made.step().run()
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        change_setting,
-        lambda bench: bench.input.write_text("other"),
-        lambda bench: (bench.code / "alone.py").write_text("other"),
-        lambda bench: (bench.code / "room" / "part.py").write_text("other"),
-        lambda bench: (bench.code / "room" / "new.py").write_text("other"),
-        lambda bench: (bench.code / "room" / "page.html.j2").write_text("other"),
-        lambda bench: (bench.code / "room" / "lexicon.yaml").write_text("other"),
-        lambda bench: bench.result.unlink(),
-        lambda bench: bench.delivered.unlink(),
-        lambda bench: bench.delivered.write_text("another run's"),
-    ],
-    ids="setting input code room-code new-code template lexicon lost undelivered replaced".split(),
-)
-def test_what_it_depends_on_makes_it_again(made: Bench, change: Callable) -> None:
-    change(made)
+def change_setting(workshop: Workshop) -> None:
+    workshop.settings = {"trials": 4}
+
+
+def change_code(workshop: Workshop) -> None:
+    workshop.code = {"room/part.py": "2"}
+
+
+CHANGES = {
+    "settings trials: 3 → 4": change_setting,
+    "code room/part.py": change_code,
+    "input .*/input.txt": lambda workshop: workshop.input.write_text("other"),
+    "a file of it is gone or was replaced": lambda workshop: workshop.result.unlink(),
+    "a file of it is gone": lambda workshop: workshop.delivered.unlink(),
+    "or was replaced": lambda workshop: workshop.delivered.write_text("another run's"),
+}
+
+
+@pytest.mark.parametrize("why", CHANGES)
+def test_what_it_depends_on_makes_it_again(made: Workshop, why: str) -> None:
+    assert made.step().changes([]) is None
+    CHANGES[why](made)
+    assert re.search(why, made.step().changes([]) or "")
     assert made.step().run()
     assert made.makes == 2
     assert made.result.read_text() == "result"
@@ -106,7 +112,20 @@ def test_what_it_depends_on_makes_it_again(made: Bench, change: Callable) -> Non
     assert not made.step().run()
 
 
-def test_a_step_that_raises_is_not_current_and_finds_its_traces_again(made: Bench) -> None:
+def test_what_follows_from_a_step_that_is_made_again_says_so(made: Workshop) -> None:
+    assert made.step().changes([made.input.parent]) == f"follows from {made.input.parent.name}"
+    made.input.unlink()
+    assert "follows from" in (made.step().changes([]) or "")
+
+
+def test_nested_settings_are_named(workshop: Workshop) -> None:
+    workshop.settings = {"member": {"training": {"epochs": 4, "clip": 1}}}
+    workshop.step().run()
+    workshop.settings = {"member": {"training": {"epochs": 3, "clip": 1}}}
+    assert workshop.step().changes([]) == "settings member.training.epochs: 4 → 3"
+
+
+def test_a_step_that_raises_is_not_current_and_finds_its_traces_again(made: Workshop) -> None:
     made.settings = {"trials": 4}
 
     def fail(folder: Path) -> None:
@@ -123,19 +142,66 @@ def test_a_step_that_raises_is_not_current_and_finds_its_traces_again(made: Benc
     assert seen == ["half"]
 
 
-def test_traces_of_other_settings_are_removed(bench: Bench) -> None:
+def test_traces_of_other_settings_are_removed(workshop: Workshop) -> None:
     def fail(folder: Path) -> None:
         write_text(folder / "checkpoint", "half")
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        bench.step(fail).run()
-    bench.settings = {"trials": 4}
-    bench.step().run()
-    assert not (bench.folder / "checkpoint").exists()
+        workshop.step(fail).run()
+    workshop.settings = {"trials": 4}
+    workshop.step().run()
+    assert not (workshop.folder / "checkpoint").exists()
 
 
-def test_a_step_is_not_current_while_it_is_made(made: Bench) -> None:
+# What took long is moved aside.
+
+
+def make_numbered(workshop: Workshop, trials: int) -> bool:
+    """Make the step, whose result tells its setting; True when something was made."""
+    workshop.settings = {"trials": trials}
+    return workshop.step(
+        lambda folder: write_text(folder / "weights", str(trials)), keep=True
+    ).run()
+
+
+def test_results_of_other_settings_move_aside_and_come_back(
+    workshop: Workshop, capsys: pytest.CaptureFixture
+) -> None:
+    assert make_numbered(workshop, 3) and make_numbered(workshop, 4)
+    assert (workshop.superseded / "weights").read_text() == "3"
+    assert read_json(workshop.superseded / "done.json")["settings"] == {"trials": 3}
+    assert not make_numbered(workshop, 3)
+    assert "taken back" in capsys.readouterr().err
+    assert (workshop.folder / "weights").read_text() == "3"
+    assert (workshop.superseded / "weights").read_text() == "4"
+    assert not make_numbered(workshop, 4)
+
+
+def test_the_latest_superseded_result_is_kept(workshop: Workshop) -> None:
+    for trials in (3, 4, 5):
+        assert make_numbered(workshop, trials)
+    assert (workshop.superseded / "weights").read_text() == "4"
+    assert make_numbered(workshop, 3)
+
+
+def test_half_of_a_training_moves_aside_and_is_continued(workshop: Workshop) -> None:
+    def fail(folder: Path) -> None:
+        write_text(folder / "checkpoint", "half")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        workshop.step(fail, keep=True).run()
+    assert make_numbered(workshop, 4)
+    assert (workshop.superseded / "checkpoint").read_text() == "half"
+    workshop.settings = {"trials": 3}
+    seen = []
+    step = workshop.step(lambda folder: seen.append((folder / "checkpoint").read_text()), keep=True)
+    assert step.run() and seen == ["half"]
+    assert (workshop.superseded / "weights").read_text() == "4"
+
+
+def test_a_step_is_not_current_while_it_is_made(made: Workshop) -> None:
     made.delivered.unlink()
 
     def deliver_and_look(folder: Path) -> None:
@@ -158,7 +224,7 @@ def make(folder):
     while not (root / "go").exists():
         time.sleep(0.01)
 
-print(Step("slow", root / "made", {}, [], [], make).run())
+print(Step("slow", root / "made", make).run())
 """
 
 

@@ -22,7 +22,10 @@ ARCHITECTURES: Registry[str, Architecture] = {
     "cross": cross_encoder.ARCHITECTURE,
 }
 # By the model_type of config.json; all others are transformers'.
-FAMILIES: Registry[str, Family] = {ngram.MODEL_TYPE: ngram.FAMILY}
+FAMILIES: Registry[str, Family] = {
+    "transformers": transformer.FAMILY,
+    ngram.MODEL_TYPE: ngram.FAMILY,
+}
 # Encoders that are made on first use: what writes their model directory, and their family.
 MAKERS: Registry[str, tuple[Callable[[Path], None], Family]] = {
     "e5-small-zh": (e5_wheel.make, transformer.FAMILY),
@@ -44,9 +47,7 @@ def architecture(name: str) -> Architecture:
     return ARCHITECTURES[name]
 
 
-def build_model(
-    member: MemberConfig, pretrained: Path, seed: int
-) -> tuple[PairModel, Tokenizer]:
+def build_model(member: MemberConfig, pretrained: Path, seed: int) -> tuple[PairModel, Tokenizer]:
     """The member's network with a pre-trained encoder and a fresh head drawn from `seed`.
 
     Raises:
@@ -78,9 +79,7 @@ def read_pairs_for(member: MemberConfig, frame: pd.DataFrame, tokenizer: Tokeniz
     return architecture(member.architecture).read(frame, tokenizer, member.max_length)
 
 
-def load_encoder(
-    name: str, pretrained: Path, dropout: float = 0.1
-) -> tuple[Encoder, Tokenizer]:
+def load_encoder(name: str, pretrained: Path, dropout: float = 0.1) -> tuple[Encoder, Tokenizer]:
     """Load encoder and tokenizer.
 
     Args:
@@ -106,7 +105,7 @@ def family_of(name: str) -> Family:
         kind = json.loads(config.read_text("utf-8")).get("model_type") if config.is_file() else ""
     except ValueError:  # broken JSON: transformers says what is wrong with it
         kind = ""
-    return FAMILIES.get(kind, transformer.FAMILY)
+    return FAMILIES.get(kind, FAMILIES["transformers"])
 
 
 def find_source(name: str, pretrained: Path) -> str:
