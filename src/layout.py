@@ -66,7 +66,12 @@ class Layout:
         return self.fold_model(member, fold) / "model.safetensors"
 
     def logits_file(self, member: str, fold: int, role: str) -> Path:
-        """float64[P]: logits of "oof" (the fold's own rows), "dev" or "test" by a fold's model."""
+        """float64[P]: logits of "oof" (the fold's own rows), "dev" or "test" by a fold's model.
+
+        Those of its own rows come with the weights, which were chosen by them.
+        """
+        if role == "oof":
+            return self.fold_model(member, fold) / "oof.npy"
         return self.work / "predict" / member / f"fold{fold}" / role / "logits.npy"
 
     def logits_files(self, role: str) -> list[Path]:

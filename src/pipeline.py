@@ -4,8 +4,8 @@
        └ prepare         validated pair tables; leak audit of train → dev
        └ split           folds over connected components of the question graph
        └ training-part   of each fold: the other folds' rows and what is derived from them
-       └ train           member × fold → weights
-       └ predict         weights × table → logits: out of fold, dev, test
+       └ train           member × fold → weights, and the logits of the fold's own rows
+       └ predict         weights × table → logits of dev and test
        └ tune            Optuna on out-of-fold logits → member weights, threshold
        └ submit          submissions/<run>/submission.csv, copied to submissions/submission.csv
        └ report          metrics.json, figures, report.html
@@ -84,9 +84,8 @@ def training_part(run: Pipeline) -> Iterator[Step]:
 
 def train(run: Pipeline) -> Iterator[Step]:
     """Train members on folds."""
-    for name in run.config.members:
-        for fold in range(run.config.split.folds):
-            yield _train_on(run, name, fold)
+    for name, fold in run.layout.members_and_folds:
+        yield _train_on(run, name, fold)
 
 
 def _train_on(run: Pipeline, name: str, fold: int) -> Step:
@@ -111,26 +110,24 @@ def _train_on(run: Pipeline, name: str, fold: int) -> Step:
 
 
 def predict(run: Pipeline) -> Iterator[Step]:
-    """Predict, with the weights of every fold, its own rows, dev and test."""
+    """Predict dev and test with the weights of every member and fold."""
     from .ensemble.logits import write_logits
     from .models.registry import code_of_member
 
     layout = run.layout
-    tables = {"oof": layout.table_file("train")}
-    tables |= {role: layout.table_file(role) for role in run.roles if role in ("dev", "test")}
-    for name in run.config.members:
-        for fold in range(run.config.split.folds):
-            for role, table in tables.items():
-                model = layout.fold_model(name, fold)
-                folds = layout.folds_file if role == "oof" else None
-                yield Step(
-                    f"predict {role} by {name} fold {fold}",
-                    layout.logits_file(name, fold, role).parent,
-                    partial(write_logits, model, run.config.paths.pretrained, table, folds, fold),
-                    reads=[layout.weights_file(name, fold), table, *([folds] if folds else [])],
-                    settings=_libraries(),
-                    code=code_of_member(run.config.members[name]),
-                )
+    tables = {role: layout.table_file(role) for role in ("dev", "test") if role in run.roles}
+    for name, fold in layout.members_and_folds:
+        for role, table in tables.items():
+            yield Step(
+                f"predict {role} by {name} fold {fold}",
+                layout.logits_file(name, fold, role).parent,
+                partial(
+                    write_logits, layout.fold_model(name, fold), run.config.paths.pretrained, table
+                ),
+                reads=[layout.weights_file(name, fold), table],
+                settings=_libraries(),
+                code=code_of_member(run.config.members[name]),
+            )
 
 
 def tune(run: Pipeline) -> Iterator[Step]:

@@ -32,19 +32,9 @@ def finished_run(work: Path, results: Path) -> tuple[Layout, Decision]:
         read = [layout.table_file("train"), folds_file, *layout.logits_files("oof")]
         tuned_on = [sha for _, sha in read_json(marker)["inputs"]]
         changed = not all(file.is_file() and sha256(file) in tuned_on for file in read)
-        changed = changed or not all(
-            _predicted_by_these(layout, name, fold) for name, fold in layout.members_and_folds
-        )
     if changed:
         raise UserError(
             f"{work} was changed after its weights were tuned: other data, other folds, or trained "
             "again. Run the pipeline there to its end first; it makes what no longer fits."
         )
     return layout, decision
-
-
-def _predicted_by_these(layout: Layout, member: str, fold: int) -> bool:
-    """Whether the out-of-fold logits come from the weights that are there."""
-    weights = layout.weights_file(member, fold)
-    read = read_json(layout.logits_file(member, fold, "oof").parent / "done.json")["inputs"]
-    return weights.is_file() and sha256(weights) in [sha for _, sha in read]

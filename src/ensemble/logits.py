@@ -5,23 +5,13 @@ from pathlib import Path
 
 from ..data.pairs import read_pairs
 from ..files import save_array, sha256
-from ..training.fold_model import WEIGHTS, FoldModel, load_fold_model, own_rows
+from ..training.fold_model import WEIGHTS, FoldModel, load_fold_model
 
 
-def write_logits(
-    model: Path, pretrained: Path, table: Path, folds: Path | None, fold: int, folder: Path
-) -> None:
-    """Write logits.npy, float64[P], of the rows of a pair table by a fold model.
-
-    Args:
-        model: the fold model's folder.
-        folds: the folds of the table's rows, of which those of `fold` are predicted; None: all.
-    """
-    if folds is None:
-        frame = read_pairs(table, labelled=False).frame
-    else:
-        frame = own_rows(table, folds, fold)
+def write_logits(model: Path, pretrained: Path, table: Path, folder: Path) -> None:
+    """Write logits.npy, float64[P], of a pair table by the fold model in the folder `model`."""
     network = _loaded(model, pretrained, sha256(model / WEIGHTS))
+    frame = read_pairs(table, labelled=False).frame
     save_array(folder / "logits.npy", network.predict(frame))
 
 

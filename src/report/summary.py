@@ -109,8 +109,11 @@ def _costs(layout: Layout) -> dict[str, Any]:
     The work folder may hold more: folds and members of earlier settings, an index, pre-training.
     """
     parts = [layout.training_part_file(fold).parent for fold in range(layout.folds)]
-    stages = {"training-part": parts, "train": layout.fold_models,
-        "predict": [file.parent for role in ("oof", "dev", "test") for file in layout.logits_files(role)]}
+    stages = {
+        "training-part": parts,
+        "train": layout.fold_models,
+        "predict": [file.parent for role in ("dev", "test") for file in layout.logits_files(role)],
+    }
     seconds, peaks = {}, [0.0]
     for stage in ("prepare", "split", "training-part", "train", "predict", "tune", "submit"):
         folders = stages.get(stage, [layout.work / stage])

@@ -23,10 +23,12 @@ class Progress:
     Attributes:
         history: one row an epoch: epoch, train_loss, valid_loss, valid_accuracy.
         best: the weights of the epoch with the lowest validation loss.
+        valid_logits: float64[P], that epoch's logits of the validation pairs.
     """
 
     history: list[dict[str, float]] = field(default_factory=list)
     best: dict[str, Tensor] = field(default_factory=dict)
+    valid_logits: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.float64))
 
 
 def save_checkpoint(
@@ -35,6 +37,7 @@ def save_checkpoint(
     """Write the whole training state to `path`, atomically."""
     tensors = {f"model/{name}": values for name, values in model.state_dict().items()}
     tensors |= {f"best/{name}": values for name, values in progress.best.items()}
+    tensors["valid_logits"] = progress.valid_logits
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     for parameter, state in optimizer.state.items():
         for key, values in state.items():
@@ -61,7 +64,7 @@ def load_checkpoint(
             optimizer.state[parameter] = {
                 key: values.to(parameter.device) for key, values in state.items()
             }
-    return Progress(history, under("best/", tensors))
+    return Progress(history, under("best/", tensors), tensors["valid_logits"])
 
 
 def under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..config import MemberConfig
 from ..data.pairs import read_pairs
-from ..files import atomic_path, read_json, save_tensors, write_json
+from ..files import atomic_path, read_json, save_array, save_tensors, write_json
 from ..models.api import PairModel, Tokenizer
 from ..models.registry import build_model, read_pairs_for
 from .checkpoint import Progress, under
@@ -43,6 +43,12 @@ class FoldFiles:
         """All files."""
         return [self.part, self.table, self.folds]
 
+    def own_rows(self) -> pd.DataFrame:
+        """The pair frame of the fold's own rows, on which its model is not trained."""
+        numbers = np.load(self.folds, allow_pickle=False)
+        table = read_pairs(self.table, labelled=True).frame
+        return table[numbers == self.fold].reset_index(drop=True)
+
 
 @dataclass(frozen=True)
 class FoldModel:
@@ -55,12 +61,6 @@ class FoldModel:
     def predict(self, frame: pd.DataFrame) -> np.ndarray:
         """Logits float64[P] of a pair frame, in the member's precision."""
         return self.model.predict(read_pairs_for(self.member, frame, self.tokenizer))
-
-
-def own_rows(table: Path, folds: Path, fold: int) -> pd.DataFrame:
-    """The rows of a fold, on which its model is not trained."""
-    numbers = np.load(folds, allow_pickle=False)
-    return read_pairs(table, labelled=True).frame[numbers == fold].reset_index(drop=True)
 
 
 def fold_seed(member: MemberConfig, fold: int) -> int:
@@ -106,7 +106,7 @@ def train_fold_model(
         swap: chance that a pair is read in reverse order.
         start: weights of another member, trained on the same rows; its encoder is trained on.
         folder: receives model.safetensors, member.json (the settings, by which the weights are
-            loaded again) and history.json.
+            loaded again), history.json and oof.npy, the logits of the fold's own rows.
     """
     seed = fold_seed(member, files.fold)
     network = FoldModel(*build_model(member, pretrained, seed), member)
@@ -117,7 +117,7 @@ def train_fold_model(
     progress = fit(
         network,
         read_pairs(files.part, labelled=True).frame,
-        own_rows(files.table, files.folds, files.fold),
+        files.own_rows(),
         Objective.of(member),
         Conduct(title, seed, swap, checkpoint),
     )
@@ -125,6 +125,7 @@ def train_fold_model(
     if processes.is_main_process:  # all hold the same weights; one writes them
         with atomic_path(folder / WEIGHTS) as temporary:
             save_tensors(network.model.state_dict(), temporary)
+        save_array(folder / "oof.npy", progress.valid_logits.numpy())
         write_json(folder / "history.json", progress.history)
         write_json(folder / SETTINGS, member.model_dump(mode="json"))
         checkpoint.unlink(missing_ok=True)

@@ -75,7 +75,7 @@ def train(
         objective: the loss of a batch, see `objective.Objective`.
 
     Returns:
-        The history, and the best epoch's weights.
+        The history, and the best epoch's weights and logits of `valid`.
 
     Raises:
         TrainingFailed: the loss is not finite, or all predictions have collapsed to one value.
@@ -95,6 +95,7 @@ def train(
         }
         if all(row["valid_loss"] < earlier["valid_loss"] for earlier in progress.history):
             progress.best = {name: v.detach().clone() for name, v in model.state_dict().items()}
+            progress.valid_logits = torch.from_numpy(logits)
         progress.history.append(row)
         if checkpoint and loop.accelerator.is_main_process and epoch + 1 < settings.epochs:
             save_checkpoint(checkpoint, model, loop.optimizer, progress)
