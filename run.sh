@@ -2,6 +2,7 @@
 # The one door: bash run.sh [COMMAND] …    from any directory; bash run.sh --help lists the commands.
 # The whole pipeline:   bash run.sh [--profile small|large|fast|tiny] [key=value ...]
 # The tests:            bash run.sh test [pytest arguments]
+# Formatter, linter, types:   bash run.sh check
 set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
@@ -28,13 +29,24 @@ install() {
 
 install requirements.txt
 case "${1:-}" in
-  study | bench | pretrain | test) install requirements-lab.txt ;;
+  study | bench | pretrain | test | check) install requirements-lab.txt ;;
 esac
 
 export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
-if [[ "${1:-}" == test ]]; then
-  shift
-  cd "$root"
-  exec "$python" -m pytest "$@"
-fi
-exec "$python" -m src "$@"
+case "${1:-}" in
+  test)
+    shift
+    cd "$root"
+    # Two workers with a thread each are faster than one with two: the models are tiny.
+    OMP_NUM_THREADS=1 exec "$python" -m pytest -n 2 --dist loadfile "$@"
+    ;;
+  check)
+    cd "$root"
+    "$python" -m ruff format --check src tests
+    "$python" -m ruff check src tests
+    exec "$python" -m mypy
+    ;;
+  *)
+    exec "$python" -m src "$@"
+    ;;
+esac

@@ -146,7 +146,7 @@ def predict(arguments: tuple[str, ...], profile: str | None) -> None:
         open_pipeline(profile, overrides).run("predict")
         return
     if len(files) != 2:
-        raise UserError("predict takes two files, INPUT.csv and OUTPUT.csv, or none.")
+        raise click.UsageError("Name two files, INPUT.csv and OUTPUT.csv, or none.")
     from .ensemble.predict_file import predict_file
 
     config = load_settings(profile, overrides)

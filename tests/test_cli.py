@@ -4,6 +4,7 @@ import codecs
 import errno
 import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -86,7 +87,9 @@ def test_help_lists_the_stages_and_is_quick() -> None:
         times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     assert min(times) < 0.5
     listed = {line.split()[0] for line in shown.stdout.splitlines() if line.strip()}
-    assert listed >= set("prepare split augment train tune submit report run predict audit".split())
+    stages = {"prepare", "split", "training-part", "train", "predict", "tune", "submit", "report"}
+    others = {"run", "launch", "search", "mine", "cluster", "faq", "export", "audit", "compare"}
+    assert listed >= stages | others | {"study", "bench", "pretrain", "sample"}
 
 
 def test_help_loads_no_heavy_library() -> None:
@@ -106,10 +109,9 @@ def test_help_loads_no_heavy_library() -> None:
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["fly"], "No such command 'fly'"),
         (["run", "--speed", "9"], "No such option '--speed'"),
         (["train", "--fold", "two"], "'two' is not a valid integer"),
-        (["predict", "only-one.csv"], "Missing argument"),
+        (["predict", "only-one.csv"], "Name two files"),
     ],
 )
 def test_a_command_that_cannot_be_is_explained(
@@ -119,6 +121,43 @@ def test_a_command_that_cannot_be_is_explained(
     assert outcome.code == 2
     assert message in outcome.err
     assert "Usage:" in outcome.err and "Traceback" not in outcome.err
+
+
+@pytest.mark.parametrize(
+    "word, nearest", [("trian", "train"), ("tune2", "tune"), ("submission", "submit"), ("fly", "")]
+)
+def test_an_unknown_word_names_the_nearest_command(src: Command, word: str, nearest: str) -> None:
+    outcome = src(word)
+    assert outcome.code == 2 and "Traceback" not in outcome.err
+    assert f"There is no command '{word}'" in outcome.err
+    assert f"bash run.sh {nearest}" in outcome.err and "--help" in outcome.err
+
+
+def test_settings_without_a_command_are_those_of_a_run(src: Command) -> None:
+    for arguments in (["tune.trails=3"], ["--profile", "tiny", "tune.trails=3"]):
+        outcome = src(*arguments)
+        assert outcome.code == 2 and "tune.trails" in outcome.err
+
+
+def test_a_commands_name_is_no_setting(src: Command, options: list[str], tmp_path: Path) -> None:
+    assert src("split", *options).code == 0
+    work = tmp_path / "work" / "tiny"
+    assert (work / "split" / "folds.npy").is_file() and not (work / "training-part").exists()
+
+
+@pytest.mark.parametrize(
+    "override, message",
+    [
+        ("members.cross-pgd.architecture=triplet", "no architecture 'triplet'.*siamese, cross"),
+        ("members.siamese-fgm.losses.focal=1", "no loss 'focal'.*contrastive"),
+    ],
+)
+def test_what_is_not_registered_is_refused_before_anything_is_made(
+    src: Command, options: list[str], tmp_path: Path, override: str, message: str
+) -> None:
+    outcome = src("run", *options, override)
+    assert outcome.code == 2 and re.search(message, outcome.err)
+    assert not (tmp_path / "work" / "tiny" / "prepare").exists()
 
 
 # Errors in the data.
@@ -280,7 +319,7 @@ def test_the_audit_of_a_file_with_itself(src: Command, sample: Path) -> None:
     assert refusal.code == 2 and refusal.err.startswith("error: ")
 
 
-def test_a_piece_of_another_ensemble_is_refused(src: Command, options: list[str]) -> None:
+def test_a_member_of_another_ensemble_is_refused(src: Command, options: list[str]) -> None:
     outcome = src("train", *options, "--member", "roberta")
     assert outcome.code == 2
     assert "no member 'roberta'" in outcome.err and "siamese-fgm" in outcome.err
@@ -368,13 +407,13 @@ esac
 
 
 class Clone:
-    """A copy of run.sh and requirements.txt, started from another directory."""
+    """A copy of run.sh and the requirements, started from another directory."""
 
     def __init__(self, folder: Path) -> None:
         self.root, self.elsewhere, self.log = folder / "a clone", folder / "else", folder / "log"
         self.root.mkdir()
         self.elsewhere.mkdir()
-        for name in ("run.sh", "requirements.txt"):
+        for name in ("run.sh", "requirements.txt", "requirements-lab.txt"):
             shutil.copy(ROOT / name, self.root)
         stub = folder / "python"
         stub.write_text(STUB)
@@ -407,12 +446,14 @@ def clone(tmp_path: Path) -> Clone:
 @pytest.mark.parametrize(
     "arguments, asked, at_root",
     [
-        ([], "-m src run", False),
-        (["--profile", "tiny", "tune.trials=3"], "-m src run --profile tiny tune.trials=3", False),
+        ([], "-m src", False),
+        (["--profile", "tiny", "tune.trials=3"], "-m src --profile tiny tune.trials=3", False),
+        (["tune", "--profile", "tiny"], "-m src tune --profile tiny", False),
+        (["launch", "2", "train"], "-m src launch 2 train", False),
         (["predict", "a.csv", "b.csv"], "-m src predict a.csv b.csv", False),
         (["audit", "a.csv", "b.csv", "--json"], "-m src audit a.csv b.csv --json", False),
         (["compare", "a", "b"], "-m src compare a b", False),
-        (["test", "-k", "step"], "-m pytest -k step", True),
+        (["test", "-k", "step"], "-m pytest -n 2 --dist loadfile -k step", True),
     ],
 )
 def test_run_sh_calls_the_command(
@@ -432,7 +473,7 @@ def test_run_sh_installs_once_and_again_after_a_failure(clone: Clone) -> None:
     offline = Path(f"{clone.log}.offline")
     offline.touch()
     assert clone.run("--profile", "tiny").returncode != 0
-    assert "src run" not in clone.log.read_text()
+    assert "-m src" not in clone.log.read_text()
     offline.unlink()
     assert clone.run().returncode == 0 and installations() == 1
     assert clone.run().returncode == 0 and installations() == 0
@@ -446,3 +487,35 @@ def test_run_sh_wants_python_3_11(clone: Clone) -> None:
     assert ended.returncode == 2
     assert "Python 3.11, 3.12 or 3.13" in ended.stderr and "Python 3.9.1" in ended.stderr
     assert not (clone.root / ".venv").exists()
+
+
+@pytest.mark.parametrize("command", ["study", "bench", "pretrain", "test"])
+def test_what_only_the_laboratory_needs_is_installed_when_it_is_first_needed(
+    clone: Clone, command: str
+) -> None:
+    def installed() -> list[str]:
+        return [call.split("/")[-1] for call, *_ in clone.asked if call.startswith("-m pip inst")]
+
+    clone.run()
+    assert installed() == ["requirements.txt"]
+    clone.run(command)
+    assert installed() == ["requirements-lab.txt"]
+    clone.run(command)
+    assert installed() == []
+
+
+# The solution without the laboratory.
+
+
+def test_the_solution_runs_without_the_laboratory(tmp_path: Path, options: list[str]) -> None:
+    shutil.copytree(
+        ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__", "lab")
+    )
+    ended = subprocess.run(
+        [sys.executable, "-m", "src", "training-part", *options],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert (tmp_path / "work" / "tiny" / "training-part" / "fold1" / "train.csv").is_file()
