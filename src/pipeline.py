@@ -18,7 +18,6 @@ inside the functions so that `--help` need not wait for torch.
 
 from __future__ import annotations
 
-import importlib.metadata
 import sys
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
@@ -203,8 +202,9 @@ def stage_name(stage: Callable) -> str:
 
 
 def _libraries() -> dict[str, Any]:
-    names = ("torch", "transformers", "tokenizers")
-    return {"versions": {name: importlib.metadata.version(name) for name in names}}
+    from importlib.metadata import version
+
+    return {"versions": {name: version(name) for name in ("torch", "transformers", "tokenizers")}}
 
 
 class Pipeline:

@@ -17,8 +17,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from .files import read_json, sha256, write_json
 from .fingerprint import code_of
 
@@ -237,6 +235,8 @@ def exclusive(path: Path, what: str) -> Iterator[None]:
     if processes and not processes.is_main_process:
         yield
         return
+    from filelock import FileLock, Timeout  # here, because `--help` need not wait for it
+
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path)
     try:
