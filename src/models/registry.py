@@ -53,8 +53,9 @@ def build_model(member: MemberConfig, pretrained: Path, seed: int) -> tuple[Pair
     Raises:
         UserError: the encoder cannot be loaded, or does not fit the architecture.
     """
-    torch.manual_seed(seed)
     kind = architecture(member.architecture)
+    find_source(member.encoder, pretrained)  # made before the seed: making it draws numbers, too
+    torch.manual_seed(seed)
     encoder, tokenizer = load_encoder(member.encoder, pretrained, member.training.dropout)
     longest = member.max_length * kind.questions
     if encoder.positions is not None and encoder.positions < longest:
