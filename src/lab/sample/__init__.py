@@ -1,4 +1,4 @@
-"""The sample data set, made of data/sample/intents.yaml: `python -m src.data.sample OUT_DIR`.
+"""The sample data set, made of data/sample/intents.yaml: `bash run.sh sample`.
 
 Every question expresses a *concept*: an intent plus its slot values. Two questions mean the same
 exactly when they share the concept, so labels need no judgement, and the data cannot contradict

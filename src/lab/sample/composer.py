@@ -26,11 +26,6 @@ class Pair:
     query2: str
     kind: str
 
-    @property
-    def label(self) -> int:
-        """Return 1 when both questions mean the same."""
-        return int(self.kind == "same")
-
 
 class SplitWriter:
     """Composes the pairs of one split from the concepts that belong to it."""
@@ -46,7 +41,7 @@ class SplitWriter:
         self._seen: set[frozenset[str]] = set()
 
     def pairs(self, disease: str, rows: int) -> list[Pair]:
-        """Return the rows of one category, in groups that share their first question."""
+        """The rows of one category, in groups that share their first question."""
         found: list[Pair] = []
         for anchor in self._anchors(disease):
             found += self._group(disease, anchor)
@@ -55,7 +50,7 @@ class SplitWriter:
         raise ValueError(f"only {len(found)} pairs for {disease}: add intents or fillers")
 
     def _anchors(self, disease: str) -> Iterator[Concept]:
-        """Yield unasked concepts, one of each intent in turn: large intents must not dominate."""
+        """Unasked concepts, one of each intent in turn: large intents must not dominate."""
         by_intent: dict[str, list[Concept]] = defaultdict(list)
         for concept in self._concepts[disease]:
             by_intent[concept.intent.name].append(concept)

@@ -8,7 +8,9 @@ from string import Formatter
 
 from omegaconf import OmegaConf
 
-INTENTS = Path(__file__).parents[3] / "data" / "sample" / "intents.yaml"
+from ...data.sources import SAMPLE
+
+INTENTS = SAMPLE / "intents.yaml"
 
 OPENER_RATE = 0.08
 HALF_WIDTH_COMMA_RATE = 0.3
@@ -35,7 +37,7 @@ class Concept:
     values: tuple[str, ...]
 
     def slots(self) -> dict[str, str]:
-        """Return slot name -> value."""
+        """Slot name → value."""
         return dict(zip(self.intent.slots, self.values, strict=True))
 
 
@@ -43,16 +45,12 @@ class Content:
     """The intents, the values that fill their slots, and the forms in which a value appears."""
 
     def __init__(self, path: Path = INTENTS) -> None:
-        raw = OmegaConf.to_container(OmegaConf.load(path))
+        raw: dict = OmegaConf.to_container(OmegaConf.load(path))  # type: ignore[assignment]
+        self._raw, self._diseases = raw, raw["diseases"]
         self.hidden: list[str] = raw["hidden_diseases"]
-        self.visible = [name for name in raw["diseases"] if name not in self.hidden]
-        self._diseases = raw["diseases"]
-        self._groups = raw["groups"]
-        self._foods = raw["foods"]
-        self._openers = raw["openers"]
-        self._endings = raw["endings"]
+        self.visible = [name for name in self._diseases if name not in self.hidden]
         self._forms: dict[str, list[str]] = dict(raw["groups"])
-        for name, disease in raw["diseases"].items():
+        for name, disease in self._diseases.items():
             self._forms[name] = [name, *disease.get("also", [])]
         for digits, word in raw["numerals"].items():
             self._forms[str(digits)] = [str(digits), word]
@@ -82,14 +80,14 @@ class Content:
         )
 
     def concepts(self, disease: str) -> list[Concept]:
-        """Return everything that can be asked in the category of a disease."""
+        """Everything that can be asked in the category of a disease."""
         entry = self._diseases[disease]
         fillers = {
             "disease": [disease],
             "drug": entry["drugs"],
             "symptom": entry["symptoms"],
-            "group": entry.get("groups", list(self._groups)),
-            "food": self._foods,
+            "group": entry.get("groups", list(self._raw["groups"])),
+            "food": self._raw["foods"],
         }
         return [
             Concept(intent, values)
@@ -108,10 +106,10 @@ class Content:
         }
         text = phrasing.format(**forms)
         if rng.random() < OPENER_RATE:
-            text = rng.choice(self._openers) + text
+            text = rng.choice(self._raw["openers"]) + text
         if rng.random() < HALF_WIDTH_COMMA_RATE:
             text = text.replace("，", ",")
-        return text + rng.choice(self._endings)
+        return text + rng.choice(self._raw["endings"])
 
 
 def difference(first: Concept, second: Concept) -> str | None:

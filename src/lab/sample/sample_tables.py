@@ -1,11 +1,11 @@
-"""Write train.csv, dev.csv and test.csv."""
+"""Which split asks what, and the three tables that come of it."""
 
-import csv
 import random
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import click
+import pandas as pd
 
 from .composer import Pair, SplitWriter
 from .concepts import Concept, Content
@@ -37,7 +37,7 @@ def assign_splits(content: Content, rng: random.Random) -> dict[Concept, str]:
 
 
 def build(content: Content, seed: int = SEED) -> dict[str, list[Pair]]:
-    """Return the pairs of train, dev and test."""
+    """The pairs of train, dev and test."""
     rng = random.Random(seed)
     split_of = assign_splits(content, rng)
     tables: dict[str, list[Pair]] = {}
@@ -62,25 +62,13 @@ def _share_questions(train: list[Pair], dev: list[Pair], rng: random.Random) -> 
         dev[i] = replace(dev[i], query2=quoted)
 
 
-def write(pairs: list[Pair], path: Path, labelled: bool) -> None:
-    """Write a table in the competition's format; unlabelled rows get -1."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        out = csv.writer(file, lineterminator="\n")
-        out.writerow(["id", "category", "query1", "query2", "label"])
-        for i, pair in enumerate(pairs):
-            label = pair.label if labelled else -1
-            out.writerow([i, pair.category, pair.query1, pair.query2, label])
-
-
-@click.command()
-@click.argument("out_dir", type=click.Path(file_okay=False, path_type=Path))
-def main(out_dir: Path) -> None:
-    """Write train.csv, dev.csv and test.csv to OUT_DIR."""
-    out_dir.mkdir(parents=True, exist_ok=True)
+def write_tables(folder: Path) -> Iterator[str]:
+    """Write train.csv, dev.csv and test.csv in the competition's format; a line for each."""
+    folder.mkdir(parents=True, exist_ok=True)
     for split, pairs in build(Content()).items():
-        write(pairs, out_dir / f"{split}.csv", labelled=split != "test")
-        click.echo(f"{split}: {len(pairs)} pairs")
-
-
-if __name__ == "__main__":
-    main()
+        table = pd.DataFrame(pairs)
+        table["label"] = -1 if split == "test" else (table.pop("kind") == "same").astype(int)
+        columns = ["category", "query1", "query2", "label"]
+        path = folder / f"{split}.csv"
+        table.to_csv(path, columns=columns, index_label="id", lineterminator="\n")
+        yield f"{split}: {len(table)} pairs"
