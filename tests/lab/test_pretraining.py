@@ -23,15 +23,14 @@ from src.lab.pretraining.tasks import (
     IGNORED,
     MaskedWords,
     Permutation,
-    WordsAndOrder,
     make_task,
     mean_cross_entropy,
 )
 from src.lab.pretraining.whole_words import spread_offsets, two_parts
 from src.lab.studies.on_backbone import character_tokenizer, configs, write_random
-from src.models.encoder import find_source, load_encoder
+from src.models.registry import find_source, load_encoder
 from src.pipeline import Pipeline
-from src.training.member import load_piece, predict_piece, train_piece
+from src.training.fold_model import FoldFiles, load_fold_model, train_fold_model
 
 QUESTIONS = ["支气管炎怎么治疗", "我咳嗽三天了，是肺炎吗？", "感冒发烧怎么办", "哮喘会传染吗"] * 4
 FAMILIES = ("BERT", "ALBERT", "XLNet")
@@ -73,7 +72,7 @@ def test_words_are_masked_whole():
     torch.manual_seed(0)
     seen = set()
     for _ in range(60):
-        masked = task.collator([dict(vars(task.encoded[0]))])["labels"][0, 1:-1] != IGNORED
+        masked = task.collator([dict(task.readings[0][0])])["labels"][0, 1:-1] != IGNORED
         for start, end in ((0, 4), (4, 6), (6, 8)):
             assert masked[start:end].all() or not masked[start:end].any()
             seen.add((start, bool(masked[start])))
@@ -93,11 +92,10 @@ def test_two_parts(text: str, parts):
 
 
 def test_order_is_asked_only_of_two_parts():
-    task = WordsAndOrder(QUESTIONS[:2], character_tokenizer(QUESTIONS), 64)
-    assert [len(orders) for orders in task.orders] == [1, 2]
-    first, second = task.orders[1]
-    assert sorted(first.input_ids) == sorted(second.input_ids)
-    assert first.input_ids != second.input_ids
+    task = MaskedWords(QUESTIONS[:2], character_tokenizer(QUESTIONS), 64, order=True)
+    assert [len(readings) for readings in task.readings] == [1, 2]
+    first, second = (reading["input_ids"] for reading in task.readings[1])
+    assert sorted(first) == sorted(second) and first != second
 
 
 def test_permutation_lengths_are_even():
@@ -154,28 +152,22 @@ def test_pretraining_lowers_the_loss(folders: dict[str, Path], family: str):
 def test_loads_trains_saves_and_reloads(
     folders: dict[str, Path], family: str, architecture: str, sample: Path, tmp_path: Path
 ):
-    """The same loader for all: what a piece predicts is what it predicts when loaded again."""
+    """The same loader for all: what a model predicts is what it predicts when loaded again."""
     frame = read_pairs(sample / "train.csv", labelled=True).frame.iloc[:48]
     member = MemberConfig(
         architecture=architecture,
         encoder=str(folders[family]),
         training=TrainingConfig(epochs=1, batch_pairs=16, precision="fp32"),
     )
-    valid = frame.iloc[32:].reset_index(drop=True)
-    train_piece(
-        member,
-        0,
-        0.5,
-        frame.iloc[:32].reset_index(drop=True),
-        {"oof": valid},
-        tmp_path,
-        tmp_path,
-        family,
-    )
+    files = FoldFiles(tmp_path / "part.csv", tmp_path / "table.csv", tmp_path / "folds.npy", 0)
+    write_pairs(frame.iloc[:32], files.part)
+    write_pairs(frame.iloc[32:], files.table)
+    np.save(files.folds, np.zeros(16, np.int64))
+    train_fold_model(member, files, 0.5, tmp_path, None, tmp_path)
+    network = load_fold_model(tmp_path, tmp_path)
     written = np.load(tmp_path / "oof.npy")
-    assert predict_piece(valid, tmp_path, tmp_path) == pytest.approx(written, abs=1e-5)
-    model, _, _ = load_piece(tmp_path, tmp_path)
-    assert type(model.encoder.backbone).__name__.startswith(
+    assert network.predict(files.own_rows()) == pytest.approx(written, abs=1e-5)
+    assert type(network.model.encoder.backbone).__name__.startswith(
         {"ALBERT": "Albert", "XLNet": "XLNet", "BERT": "Bert"}[family]
     )
 
@@ -203,10 +195,13 @@ def test_heads_that_are_missing_or_random_are_named(folders: dict[str, Path], pr
 
 
 def test_a_task_for_each_architecture():
-    tokenizer = character_tokenizer(QUESTIONS)
-    kinds = {"bert": MaskedWords, "albert": WordsAndOrder, "xlnet": Permutation}
-    for model_type, kind in kinds.items():
-        assert type(make_task(model_type, QUESTIONS[:2], tokenizer, 64)) is kind
+    """BERT masks words, ALBERT also asks for the order of two parts, XLNet permutes."""
+    tasks = [
+        make_task(name, QUESTIONS[1:2], character_tokenizer(QUESTIONS), 64)
+        for name in ("bert", "albert", "xlnet")
+    ]
+    assert [type(task) for task in tasks] == [MaskedWords, MaskedWords, Permutation]
+    assert [len(task.readings[0]) for task in tasks[:2]] == [1, 2]
 
 
 def test_the_pretrain_command_makes_an_encoder_for_members(

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import nn
-from transformers import AutoConfig, AutoTokenizer, PreTrainedTokenizerBase
+from scipy.stats import entropy
+from torch.nn import functional
+from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from ...errors import UserError
 from ...files import atomic_path, save_tensors
@@ -18,7 +19,7 @@ SAMPLE = 256  # questions that a head is tried on
 
 def load(
     source: str | Path, dropout: float
-) -> tuple[nn.Module, PreTrainedTokenizerBase, list[str]]:
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, list[str]]:
     """Model with heads, tokenizer, and the parameters that the checkpoint does not have.
 
     A tokenizer without a mask token (E5's) gets one, and the model a row for it.
@@ -50,25 +51,23 @@ def load(
     return model, tokenizer, sorted(report["missing_keys"])
 
 
-def save(model: nn.Module, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-    """Write a model directory that `models.encoder.load_encoder` reads, heads included."""
+def save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
+    """Write a model directory that `models.registry.load_encoder` reads, heads included."""
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save_pretrained(folder)
     model.config.architectures = [type(model).__name__]
     model.config.save_pretrained(folder)
-    tensors, seen = {}, set()
-    for name, values in model.state_dict().items():
-        if values.data_ptr() not in seen:  # tied weights are stored once
-            seen.add(values.data_ptr())
-            tensors[name] = values.detach().contiguous()
+    distinct: dict[int, tuple[str, torch.Tensor]] = {}
+    for name, values in model.state_dict().items():  # tied weights are stored once
+        distinct.setdefault(values.data_ptr(), (name, values.detach().contiguous()))
     with atomic_path(folder / "model.safetensors") as temporary:
-        save_tensors(tensors, temporary)
+        save_tensors(dict(distinct.values()), temporary)
 
 
 def head_warning(
     name: str,
     missing: Sequence[str],
-    model: nn.Module,
+    model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     questions: Sequence[str],
 ) -> str | None:
@@ -79,10 +78,11 @@ def head_warning(
     better than their frequencies do.
     """
     heads = [key for key in missing if "predictions" in key or "lm_head" in key or "lm_loss" in key]
+    cost = "t will be trained from nothing, at first at the encoder's cost."
     if heads:
         return (
             f"The checkpoint '{name}' has no masked-LM head ({heads[0]} and {len(heads) - 1} more "
-            "are drawn at random): it will be trained from nothing, at first at the encoder's cost."
+            f"are drawn at random): i{cost}"
         )
     if model.config.model_type == "xlnet":
         return None
@@ -91,33 +91,25 @@ def head_warning(
         return None
     return (
         f"The masked-LM head of '{name}' looks random: its loss on the questions is {loss:.2f} "
-        f"nats, guessing by frequency has {guess:.2f}. It will be trained from nothing, at first "
-        "at the encoder's cost."
+        f"nats, guessing by frequency has {guess:.2f}. I{cost}"
     )
 
 
 @torch.no_grad()
 def head_loss(
-    model: nn.Module, tokenizer: PreTrainedTokenizerBase, questions: Sequence[str]
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, questions: Sequence[str]
 ) -> tuple[float, float]:
     """Mean loss of the masked-LM head on a sample, and that of guessing by token frequency."""
-    sample = list(questions[:SAMPLE])
-    task = MaskedWords(sample, tokenizer, max_length=64)
+    task = MaskedWords(questions[:SAMPLE], tokenizer, max_length=64)
     losses, tokens = [], []
     model.eval()
     torch.manual_seed(0)
     for length in np.unique(task.lengths):
         rows = np.flatnonzero(task.lengths == length)
-        batch = task.collator([dict(vars(task.encoded[row])) for row in rows])
-        labels = batch.pop("labels")
-        if getattr(model.config, "type_vocab_size", 0) < 2:
-            batch.pop("token_type_ids")
-        output = model(**{name: values.to(model.device) for name, values in batch.items()})
-        logits = output.prediction_logits if "prediction_logits" in output else output.logits
+        _, logits, labels = task.predict(model, rows, [0] * len(rows))
         chosen = labels != IGNORED
-        log_probabilities = logits.float().log_softmax(-1).cpu()[chosen]
-        losses.append(-log_probabilities.gather(1, labels[chosen][:, None]).squeeze(1))
+        losses.append(
+            functional.cross_entropy(logits[chosen].float(), labels[chosen], reduction="none")
+        )
         tokens.append(labels[chosen])
-    counts = torch.bincount(torch.cat(tokens)).float()
-    shares = counts[counts > 0] / counts.sum()
-    return float(torch.cat(losses).mean()), float(-(shares * shares.log()).sum())
+    return float(torch.cat(losses).mean()), float(entropy(torch.cat(tokens).bincount().cpu()))

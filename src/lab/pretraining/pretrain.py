@@ -11,8 +11,7 @@ import torch
 from ...config import PretrainConfig
 from ...errors import UserError
 from ...files import write_json
-from ...models.encoder import find_source
-from ...models.use_embedded import is_use
+from ...models.registry import family_of, find_source
 from ...pipeline import Pipeline
 from ...step import Step
 from .language_model import head_warning, load, save
@@ -20,15 +19,6 @@ from .pretrain_loop import pretrain
 from .questions import collect
 from .tasks import make_task
 
-CODE = (
-    "pretraining",
-    "models/encoder.py",
-    "models/tokens.py",
-    "data/entities.py",  # the words that are masked whole
-    "data/lexicon.yaml",
-    "training/loop.py",
-    "training/optimizer.py",
-)
 ALL_FOLDS_READ = (
     "No question of dev was read, but those of train were, of all folds: a cross-validation score "
     "with such an encoder is on questions that it has read, without their labels."
@@ -64,14 +54,13 @@ def pretraining_step(
     return Step(
         f"pre-train {name} on {len(questions):,} questions",
         folder,
-        {
+        partial(_make, name, source, questions, settings, from_scratch),
+        reads=[weights] if weights.is_file() else [],
+        settings={
             "source": source,
             "settings": settings.model_dump(),
             "questions": hashlib.sha256("\n".join(questions).encode()).hexdigest(),
         },
-        [weights] if weights.is_file() else [],
-        CODE,
-        partial(_make, name, source, questions, settings, from_scratch),
     )
 
 
@@ -93,10 +82,8 @@ def _make(
     task = make_task(model.config.model_type, questions, tokenizer, settings.max_length)
     losses = pretrain(model, task, settings, f"pre-train {name}")
     save(model, tokenizer, folder)
-    write_json(
-        folder / "pretraining.json",
-        {"losses": losses, "questions": len(questions), "warning": warning},
-    )
+    record = {"losses": losses, "questions": len(questions), "warning": warning}
+    write_json(folder / "pretraining.json", record)
 
 
 def pretrain_encoders(pipeline: Pipeline) -> list[Path]:
@@ -111,13 +98,14 @@ def pretrain_encoders(pipeline: Pipeline) -> list[Path]:
     """
     pipeline.run("prepare")
     config, layout = pipeline.config, pipeline.layout
-    frames = [layout.table(role) for role in ("train", "test", "external")]
-    dev = layout.table("dev")
-    questions = collect([f for f in frames if f is not None], [] if dev is None else [dev])
+    tables = {role: layout.table(role) for role in ("train", "test", "external", "dev")}
+    frames = {role: frame for role, frame in tables.items() if frame is not None}
+    held_out = [frames.pop("dev")] if "dev" in frames else []
+    questions = collect(frames.values(), held_out)
     made = []
     for name in dict.fromkeys(member.encoder for member in config.members.values()):
         source = find_source(name, config.paths.pretrained)
-        if is_use(Path(source)):
+        if not family_of(name).gives_tokens:
             print(f"{name}: no language model, left as it is")
             continue
         folder = layout.work / "pretrain" / folder_name(name)

@@ -11,7 +11,6 @@ so nothing is padded, except by one token where XLNet's collator wants an even l
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,15 +22,17 @@ from transformers import (
     AutoModelForMaskedLM,
     DataCollatorForLanguageModeling,
     DataCollatorForPermutationLanguageModeling,
-    PreTrainedTokenizerBase,
     XLNetLMHeadModel,
 )
 
+from ...models.api import Tokenizer
 from .whole_words import spread_offsets, two_parts
 
 IGNORED = -100  # the label of a position that is not to be predicted
 MASKED_SHARE = 0.15  # of the words
 LONGEST_SPAN = 3  # tokens that XLNet predicts in a row; its 5 are for texts of 512
+
+Encoded = dict[str, Any]  # tokens of one question as the masking collator wants them
 
 
 class Task(Protocol):
@@ -52,26 +53,92 @@ def model_class(model_type: str) -> Any:
 
 
 def make_task(
-    model_type: str, questions: Sequence[str], tokenizer: PreTrainedTokenizerBase, max_length: int
+    model_type: str, questions: Sequence[str], tokenizer: Tokenizer, max_length: int
 ) -> Task:
     """The task of an architecture over `questions`, cut to `max_length` tokens."""
-    kinds = {"albert": WordsAndOrder, "xlnet": Permutation}
-    return kinds.get(model_type, MaskedWords)(questions, tokenizer, max_length)
+    if model_type == "xlnet":
+        return Permutation(questions, tokenizer, max_length)
+    return MaskedWords(questions, tokenizer, max_length, order=model_type == "albert")
 
 
-@dataclass(frozen=True)
-class _Encoded:
-    """Tokens of one question, or of its two parts, as the masking collator wants them."""
+class MaskedWords:
+    """Whole words are masked and predicted; with `order`, the order of two parts is, too.
 
-    input_ids: list[int]
-    token_type_ids: list[int]
-    special_tokens_mask: list[int]
-    offset_mapping: list[tuple[int, int]]
+    Words are always replaced by the mask token, which is all that the collator can do with them.
+
+    Attributes:
+        readings: of each question the encoded text or, with `order` and where it has two parts,
+            both orders of them, the right one first.
+    """
+
+    def __init__(
+        self,
+        questions: Sequence[str],
+        tokenizer: Tokenizer,
+        max_length: int,
+        order: bool = False,
+    ) -> None:
+        self.readings: list[list[Encoded]] = []
+        for text in questions:
+            parts = two_parts(text) if order else None
+            readings = [(text,)] if parts is None else [parts, parts[::-1]]
+            self.readings.append([_encode(texts, tokenizer, max_length) for texts in readings])
+        self.lengths = np.array([len(readings[0]["input_ids"]) for readings in self.readings])
+        self.collator = DataCollatorForLanguageModeling(
+            tokenizer,
+            whole_word_mask=True,
+            mlm_probability=MASKED_SHARE,
+            mask_replace_prob=1.0,
+            random_replace_prob=0.0,
+        )
+
+    def loss(self, model: nn.Module, rows: np.ndarray, rng: np.random.Generator) -> Tensor:
+        """Cross-entropy of the masked words plus that of the order, which a coin chooses."""
+        sides = [int(rng.integers(len(self.readings[row]))) for row in rows]
+        output, words, labels = self.predict(model, rows, sides)
+        loss = mean_cross_entropy(words, labels)
+        if "sop_logits" in output:
+            has_parts = [len(self.readings[row]) == 2 for row in rows]
+            goal = np.where(has_parts, sides, IGNORED)
+            loss = loss + mean_cross_entropy(
+                output.sop_logits, torch.from_numpy(goal).to(labels.device)
+            )
+        return loss
+
+    def predict(
+        self, model: nn.Module, rows: np.ndarray, sides: Sequence[int]
+    ) -> tuple[Any, Tensor, Tensor]:
+        """The model's output on masked questions, its logits of the words, and their labels."""
+        chosen = [dict(self.readings[row][side]) for row, side in zip(rows, sides, strict=True)]
+        batch = self.collator(chosen)
+        if getattr(model.config, "type_vocab_size", 0) < 2:
+            batch.pop("token_type_ids")
+        output, labels = _run(model, batch)
+        return output, output["prediction_logits" if "sop_logits" in output else "logits"], labels
 
 
-def _encode(
-    texts: tuple[str, ...], tokenizer: PreTrainedTokenizerBase, max_length: int
-) -> _Encoded:
+class Permutation:
+    """Tokens are predicted in a random order, each from those before it in that order."""
+
+    def __init__(self, questions: Sequence[str], tokenizer: Tokenizer, max_length: int) -> None:
+        ids = tokenizer(list(questions), truncation=True, max_length=max_length)["input_ids"]
+        self.collator = DataCollatorForPermutationLanguageModeling(
+            tokenizer, max_span_length=LONGEST_SPAN
+        )
+        # The collator wants even lengths. The model does not read what is added for that.
+        self.pad = self.collator.tokenizer.pad_token_id
+        self.ids = [row + [self.pad] * (len(row) % 2) for row in ids]
+        self.lengths = np.array([len(row) for row in self.ids])
+
+    def loss(self, model: nn.Module, rows: np.ndarray, rng: np.random.Generator) -> Tensor:
+        """Cross-entropy of the tokens that are predicted."""
+        batch = self.collator([{"input_ids": self.ids[row]} for row in rows])
+        batch["attention_mask"] = (batch["input_ids"] != self.pad).long()
+        output, labels = _run(model, batch)
+        return mean_cross_entropy(output.logits, labels)
+
+
+def _encode(texts: tuple[str, ...], tokenizer: Tokenizer, max_length: int) -> Encoded:
     """One or two texts as one sequence, the offsets of each pulled apart at its words."""
     encoded = tokenizer(
         *texts,
@@ -87,100 +154,15 @@ def _encode(
         own = spread_offsets(text, [encoded["offset_mapping"][i] for i in places])
         for place, offset in zip(places, own, strict=True):
             offsets[place] = offset
-    return _Encoded(
-        encoded["input_ids"], encoded["token_type_ids"], encoded["special_tokens_mask"], offsets
-    )
+    return dict(encoded) | {"offset_mapping": offsets}
 
 
-class MaskedWords:
-    """Whole words are masked and predicted."""
-
-    def __init__(
-        self, questions: Sequence[str], tokenizer: PreTrainedTokenizerBase, max_length: int
-    ) -> None:
-        self.encoded = [_encode((text,), tokenizer, max_length) for text in questions]
-        self.lengths = np.array([len(one.input_ids) for one in self.encoded])
-        self.collator = word_collator(tokenizer)
-
-    def loss(self, model: nn.Module, rows: np.ndarray, rng: np.random.Generator) -> Tensor:
-        """Cross-entropy of the masked words."""
-        batch = _masked(self.collator, [self.encoded[row] for row in rows], model)
-        labels = batch.pop("labels")
-        return mean_cross_entropy(model(**batch).logits, labels)
-
-
-class WordsAndOrder:
-    """Masked words, and of questions with two parts whether these stand in their order."""
-
-    def __init__(
-        self, questions: Sequence[str], tokenizer: PreTrainedTokenizerBase, max_length: int
-    ) -> None:
-        self.orders: list[tuple[_Encoded, ...]] = []
-        for text in questions:
-            parts = two_parts(text)
-            variants = [(text,)] if parts is None else [parts, parts[::-1]]
-            self.orders.append(tuple(_encode(v, tokenizer, max_length) for v in variants))
-        self.lengths = np.array([len(orders[0].input_ids) for orders in self.orders])
-        self.collator = word_collator(tokenizer)
-
-    def loss(self, model: nn.Module, rows: np.ndarray, rng: np.random.Generator) -> Tensor:
-        """Cross-entropy of the masked words plus that of the order; a coin chooses the order."""
-        chosen, order = [], []
-        for row in rows:
-            side = int(rng.integers(len(self.orders[row])))
-            chosen.append(self.orders[row][side])
-            order.append(side if len(self.orders[row]) == 2 else IGNORED)
-        batch = _masked(self.collator, chosen, model)
-        labels = batch.pop("labels")
-        output = model(**batch)
-        goal = torch.tensor(order, device=labels.device)
-        return mean_cross_entropy(output.prediction_logits, labels) + mean_cross_entropy(
-            output.sop_logits, goal
-        )
-
-
-class Permutation:
-    """Tokens are predicted in a random order, each from those before it in that order."""
-
-    def __init__(
-        self, questions: Sequence[str], tokenizer: PreTrainedTokenizerBase, max_length: int
-    ) -> None:
-        ids = tokenizer(list(questions), truncation=True, max_length=max_length)["input_ids"]
-        # The collator wants even lengths. The model does not read what is added for that.
-        self.pad = tokenizer.pad_token_id
-        self.ids = [row + [self.pad] * (len(row) % 2) for row in ids]
-        self.lengths = np.array([len(row) for row in self.ids])
-        self.collator = DataCollatorForPermutationLanguageModeling(
-            tokenizer, max_span_length=LONGEST_SPAN
-        )
-
-    def loss(self, model: nn.Module, rows: np.ndarray, rng: np.random.Generator) -> Tensor:
-        """Cross-entropy of the tokens that are predicted."""
-        batch = self.collator([{"input_ids": self.ids[row]} for row in rows])
-        batch = {name: values.to(_device(model)) for name, values in batch.items()}
-        labels = batch.pop("labels")
-        batch["attention_mask"] = (batch["input_ids"] != self.pad).long()
-        return mean_cross_entropy(model(**batch).logits, labels)
-
-
-def word_collator(tokenizer: PreTrainedTokenizerBase) -> DataCollatorForLanguageModeling:
-    """Masks whole words; always by the mask token, which is all that it can do with words."""
-    return DataCollatorForLanguageModeling(
-        tokenizer,
-        whole_word_mask=True,
-        mlm_probability=MASKED_SHARE,
-        mask_replace_prob=1.0,
-        random_replace_prob=0.0,
-    )
-
-
-def _masked(
-    collator: DataCollatorForLanguageModeling, encoded: list[_Encoded], model: nn.Module
-) -> dict[str, Tensor]:
-    batch = collator([dict(vars(one)) for one in encoded])
-    if getattr(model.config, "type_vocab_size", 0) < 2:
-        batch.pop("token_type_ids")
-    return {name: values.to(_device(model)) for name, values in batch.items()}
+def _run(model: nn.Module, batch: dict[str, Tensor]) -> tuple[Any, Tensor]:
+    """Output and labels."""
+    device = next(model.parameters()).device
+    inputs = {name: values.to(device) for name, values in batch.items()}
+    labels = inputs.pop("labels")
+    return model(**inputs), labels
 
 
 def mean_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
@@ -189,7 +171,3 @@ def mean_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
         logits.float().flatten(0, -2), labels.flatten(), ignore_index=IGNORED, reduction="sum"
     )
     return total / (labels != IGNORED).sum().clamp_min(1)
-
-
-def _device(model: nn.Module) -> torch.device:
-    return next(model.parameters()).device
