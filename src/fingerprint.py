@@ -2,8 +2,8 @@
 
 A name is followed as the source spells it: to a function, class or constant of the same file, or
 through an import, at the top of the file or inside a function, to another file under src/. What is
-found counts without its comments, docstrings and the texts of errors, so that none of these makes
-anybody train again. A string that names a file beside the module (a lexicon, a template) counts
+found counts without its comments, docstrings, types and the texts of errors, so that none of these
+makes anybody train again. A string that names a file beside the module (a lexicon, a template) counts
 with that file's content. Settings count by their values, not by config.py, which declares them.
 """
 
@@ -116,7 +116,14 @@ def _read(path: Path) -> _Module:
 
 
 class _Stripped(ast.NodeTransformer):
-    """Leaves out docstrings and what is said when something is raised."""
+    """Leaves out docstrings, what is said when something is raised, and the types of arguments."""
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        return ast.arg(arg=node.arg)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns = None
+        return self.generic_visit(node)
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
         text = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

@@ -89,6 +89,7 @@ def test_it_follows_names_and_imports(package: Package) -> None:
         ("rooms/deep.py", "# why", "# because"),
         ("made.py", '"""Write it."""', '"""Write all of it,\n    whole."""'),
         ("made.py", "there is no folder", "name a folder"),
+        ("made.py", "def make(folder):", "def make(folder: str) -> int:"),
         ("made.py", "return 1", "return 7"),
         ("rooms/deep.py", "return 2", "return 3"),
         ("rooms/tools.py", "return 2", "return 3"),
@@ -96,7 +97,7 @@ def test_it_follows_names_and_imports(package: Package) -> None:
         ("config.py", "DEFAULT = 1", "DEFAULT = 2"),
         ("made.py", "LIMIT = 3", "LIMIT  =  3\n\n"),
     ],
-    ids="comment docstring message neighbour neighbour attribute unused settings layout".split(),
+    ids="comment docstring message types neighbour neighbour attribute unused settings layout".split(),
 )
 def test_what_does_not_count(package: Package, file: str, old: str, new: str) -> None:
     before = package.code()

@@ -18,7 +18,6 @@ from .api import Architecture, Encoder, PairModel, Scored, TokenEncoder, Tokeniz
 from .pooling import pool
 from .tokens import Tokens
 
-
 _PAIRS = 64  # read at a time in prediction
 
 
@@ -102,7 +101,9 @@ class CrossEncoder(PairModel):
         for start in range(0, len(order), _PAIRS):
             rows = order[start : start + _PAIRS]
             both = [
-                self(pairs.collate(rows, np.full(len(rows), flipped)).to(self.device)).logits
+                self.score_batch(
+                    pairs.collate(rows, np.full(len(rows), flipped)).to(self.device)
+                ).logits
                 for flipped in (False, True)
             ]
             logits[rows] = torch.stack(both).double().mean(0).cpu().numpy()

@@ -1,4 +1,4 @@
-"""Which of the trained weights answer: one fold of one member, by its out-of-fold loss."""
+"""Which of the trained weights answer: one fold model, by its out-of-fold loss."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,13 +7,13 @@ from ..config import Config, MemberConfig
 from ..errors import UserError
 from ..files import read_json
 from ..layout import Layout
-from ..models.use_embedded import is_use
-from ..training.member import SETTINGS, WEIGHTS
+from ..models.registry import family_of
+from ..training.fold_model import SETTINGS, WEIGHTS
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """A trained piece: the settings it was trained with, its fold, folder and out-of-fold loss."""
+    """A fold model: its settings, fold, folder and out-of-fold loss."""
 
     name: str
     member: MemberConfig
@@ -30,7 +30,7 @@ class Chosen:
 
 
 def choose(config: Config, layout: Layout, architecture: str) -> Chosen:
-    """The piece with the lowest out-of-fold loss among the members of an architecture.
+    """The fold model with the lowest out-of-fold loss among the members of an architecture.
 
     A search needs one vector a question, so one model answers and not the ensemble. Members whose
     encoder is not a transformers model are left out, because no other tool could load them. The
@@ -45,9 +45,7 @@ def choose(config: Config, layout: Layout, architecture: str) -> Chosen:
     members = [
         name
         for name, member in config.members.items()
-        if member.architecture == architecture
-        and not is_use(config.paths.pretrained / member.encoder)
-        and not is_use(Path(member.encoder))
+        if member.architecture == architecture and family_of(member.encoder).gives_tokens
     ]
     if not members:
         raise UserError(
@@ -57,7 +55,7 @@ def choose(config: Config, layout: Layout, architecture: str) -> Chosen:
     found = []
     for name in members:
         for fold in range(layout.folds):
-            folder = layout.piece(name, fold)
+            folder = layout.fold_model(name, fold)
             if (folder / "done.json").is_file() and (folder / WEIGHTS).is_file():
                 trained = MemberConfig(**read_json(folder / SETTINGS))
                 loss = min(epoch["valid_loss"] for epoch in read_json(folder / "history.json"))
@@ -67,4 +65,4 @@ def choose(config: Config, layout: Layout, architecture: str) -> Chosen:
             f"No {architecture} member of profile '{config.profile}' is trained (nothing in "
             f"{layout.work / 'train'}). Run first: bash run.sh --profile {config.profile}"
         )
-    return min(found, key=lambda piece: piece.loss)
+    return min(found, key=lambda model: model.loss)

@@ -30,7 +30,7 @@ def search(
         raise UserError("Give a question to look for, or --interactive.")
     matcher, index = _open(config, path)
     if rerank:
-        _say(f"reranked by {matcher.cross_piece}")
+        _say(f"reranked by {matcher.chosen_cross}")
     if query is not None:
         _print_hits(nearest_questions(matcher, index, query, top, rerank))
     if not interactive:
@@ -185,14 +185,14 @@ def export(config: Config, target: Path, int8: bool) -> None:
     from .export import export as write_models
 
     matcher = _matcher(config)
-    _say(f"cross-encoder: {matcher.cross_piece}")
+    _say(f"cross-encoder: {matcher.chosen_cross}")
     for folder in write_models(matcher, target, int8=int8):
         print(folder)
 
 
 def _matcher(config: Config) -> Matcher:
     matcher = Matcher.of(config)
-    _say(f"bi-encoder: {matcher.piece}")
+    _say(f"bi-encoder: {matcher.chosen}")
     return matcher
 
 

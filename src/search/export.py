@@ -20,8 +20,8 @@ from torch import nn
 
 from ..errors import UserError
 from ..files import write_text
-from ..models.encoder import Encoder
-from .cards import bi_encoder_card, cross_encoder_card
+from ..models.transformer import TransformerEncoder
+from .cards import model_card
 from .matcher import Matcher
 from .onnx import write_onnx
 
@@ -59,20 +59,20 @@ def export(matcher: Matcher, target: Path, *, int8: bool) -> list[Path]:
 
 
 def _write_bi_encoder(matcher: Matcher, folder: Path, int8: bool) -> None:
-    member = matcher.piece.member
+    member = matcher.bi.member
     encoder = matcher.encoder
-    transformer = _transformer(encoder, matcher.tokenizer, member.max_length, folder)
+    transformer = _transformer(encoder, matcher.bi.tokenizer, member.max_length, folder)
     pooling = Pooling(encoder.hidden_size, member.pooling)
     model = SentenceTransformer(modules=[transformer, pooling, Normalize()], device="cpu")
     model.save(str(folder), create_model_card=False)
     write_onnx(model, "sentence_embedding", folder / "onnx", int8)
-    write_text(folder / "README.md", bi_encoder_card(matcher, int8))
+    write_text(folder / "README.md", model_card(matcher, matcher.chosen, matcher.bi, int8))
 
 
 def _write_cross_encoder(matcher: Matcher, folder: Path, int8: bool) -> None:
-    network, tokenizer = matcher.cross
-    length = 2 * matcher.cross_piece.member.max_length
-    transformer = _transformer(network.encoder, tokenizer, length, folder)
+    network = matcher.cross.model
+    length = 2 * matcher.cross.member.max_length
+    transformer = _transformer(network.encoder, matcher.cross.tokenizer, length, folder)
     # The head's layers: dropout, linear, tanh, dropout, linear.
     inner, outer = (layer for layer in network.head if isinstance(layer, nn.Linear))
     modules = [
@@ -84,10 +84,10 @@ def _write_cross_encoder(matcher: Matcher, folder: Path, int8: bool) -> None:
     model = CrossEncoder(modules=modules, device="cpu")
     model.save(str(folder), create_model_card=False)
     write_onnx(model, "scores", folder / "onnx", int8)
-    write_text(folder / "README.md", cross_encoder_card(matcher, int8))
+    write_text(folder / "README.md", model_card(matcher, matcher.chosen_cross, matcher.cross, int8))
 
 
-def _transformer(encoder: Encoder, tokenizer, length: int, folder: Path) -> Transformer:
+def _transformer(encoder: TransformerEncoder, tokenizer, length: int, folder: Path) -> Transformer:
     """The encoder as sentence-transformers' first module, through an ordinary model directory."""
     plain = folder / "plain"
     backbone = copy.deepcopy(encoder.backbone).cpu()

@@ -2,7 +2,7 @@
 
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,8 +13,10 @@ import numpy as np
 
 from ..errors import UserError
 from ..files import atomic_path, read_json, write_json
+from ..models.registry import code_of_member
 from ..step import Step
 from .corpus import Corpus, read_questions
+from .encode import encode
 from .matcher import Matcher
 from .nearest import (
     EXACT_LIMIT,
@@ -25,9 +27,8 @@ from .nearest import (
 )
 
 VECTORS, CELLS, FACTS = "vectors.npy", "cells.faiss", "facts.json"
-CODE = ("averaging", "corpus", "encode", "index", "nearest")
-# encode(questions, out): fills out, float32[n, H], with vectors of length 1.
-Encode = Callable[[list[str], np.ndarray], Any]
+# fill(questions, out): fills out, float32[n, H], with vectors of length 1.
+Fill = Callable[[list[str], np.ndarray], Any]
 
 
 @dataclass(frozen=True)
@@ -71,11 +72,19 @@ def open_index(path: Path, matcher: Matcher) -> Index:
         matcher.encoder.hidden_size,
         matcher.identity,
         lambda questions, out: matcher.encode(questions, out, title),
+        [encode, *code_of_member(matcher.bi.member)],
     )
 
 
-def build_index(path: Path, width: int, model: dict[str, Any], encode: Encode) -> Index:
-    """`open_index` for any encoder; `model` is what identifies it."""
+def build_index(
+    path: Path, width: int, model: dict[str, Any], fill: Fill, code: Sequence[Callable] = ()
+) -> Index:
+    """`open_index` for any encoder.
+
+    Args:
+        width: components of a vector; `fill` writes them.
+        model: what identifies the encoder, and `code`: the functions that it is made of.
+    """
     corpus = read_questions(path)
     folder = path.with_name(f"{path.name}.index")
     if folder.is_dir() and any(folder.iterdir()) and not _is_ours(folder):
@@ -85,10 +94,10 @@ def build_index(path: Path, width: int, model: dict[str, Any], encode: Encode) -
     step = Step(
         f"index {path.name} ({len(corpus.questions):,} questions)",
         folder,
-        {"model": model, "exact_limit": EXACT_LIMIT},
-        [path],
-        ["models", *(f"search/{name}.py" for name in CODE)],
-        partial(_make, corpus, width, encode),
+        partial(_write_index, corpus, width, fill),
+        reads=[path],
+        settings={"model": model, "exact_limit": EXACT_LIMIT},
+        code=[read_questions, *code],
     )
     try:
         is_new = step.run()
@@ -122,14 +131,14 @@ def _refuse_without_room(needed: int, folder: Path) -> None:
         )
 
 
-def _make(corpus: Corpus, width: int, encode: Encode, folder: Path) -> None:
+def _write_index(corpus: Corpus, width: int, fill: Fill, folder: Path) -> None:
     started = time.perf_counter()
     _refuse_without_room(4 * width * len(corpus.questions), folder)
     with atomic_path(folder / VECTORS) as temporary:
         vectors = np.lib.format.open_memmap(
             temporary, "w+", np.float32, (len(corpus.questions), width)
         )
-        encode(corpus.questions, vectors)
+        fill(corpus.questions, vectors)
         seconds = time.perf_counter() - started
         vectors.flush()
         if len(vectors) > EXACT_LIMIT:

@@ -11,21 +11,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from accelerate import PartialState
 from scipy.special import expit
 
 from ..config import Config, load_config
 from ..errors import UserError
 from ..layout import Layout
-from ..models.encoder import load_encoder
-from ..models.registry import read_for
+from ..models.precision import autocast
+from ..models.registry import load_encoder
 from ..pipeline import Pipeline
-from ..training.loop import autocast
-from ..training.member import load_piece
-from .averaging import average
+from ..training.fold_model import FoldModel, load_fold_model
 from .chosen import Chosen, choose
 from .corpus import has_words
-from .encode import encode
+from .encode import Reading, average, encode
 from .nearest import exact_nearest
 
 _LIBRARIES = ("torch", "transformers", "tokenizers")
@@ -45,22 +42,25 @@ class Matcher:
     """One trained bi-encoder, and the cross-encoder once it is asked for.
 
     Attributes:
-        piece: which member and fold answer, see `choose`.
-        siamese: the network; tokenizer: its tokenizer.
-        encoder: gives the vectors, see `averaging`.
+        chosen: which fold model answers, see `choose`.
+        bi: its network, tokenizer and settings.
+        encoder: gives the vectors, see `encode.average`.
         precision: of the vectors and the bi-encoder's answers. Where none is asked for, each of
             the two models computes in what its own member was trained with.
     """
 
     def __init__(self, config: Config, layout: Layout, precision: str | None = None) -> None:
-        self.config, self.layout = config, layout
-        self.piece = choose(config, layout, "siamese")
-        self._asked_precision = precision
-        self.precision = self._precision_of(self.piece)
-        pretrained = config.paths.pretrained
-        self.siamese, self.tokenizer = load_piece(self.piece.folder, pretrained)[:2]
-        untuned, _ = load_encoder(self.piece.member.encoder, pretrained)
-        self.encoder = average(untuned.to(PartialState().device).eval(), self.siamese.encoder)
+        self.config, self.layout, self._asked_precision = config, layout, precision
+        self.chosen = choose(config, layout, "siamese")
+        self.bi = self._load(self.chosen)
+        self.precision = self.bi.model.precision
+        untuned, _ = load_encoder(self.bi.member.encoder, config.paths.pretrained)
+        self.encoder = average(untuned.to(self.bi.model.device).eval(), self.bi.model.encoder)
+
+    def _load(self, chosen: Chosen) -> FoldModel:
+        found = load_fold_model(chosen.folder, self.config.paths.pretrained)
+        found.model.precision = self._asked_precision or found.model.precision
+        return found
 
     @classmethod
     def load(
@@ -79,14 +79,14 @@ class Matcher:
         return cls(config, Pipeline(config).trained_layout(), precision)
 
     @cached_property
-    def cross_piece(self) -> Chosen:
+    def chosen_cross(self) -> Chosen:
         """Which cross-encoder reranks."""
         return choose(self.config, self.layout, "cross")
 
     @cached_property
-    def cross(self):
-        """The cross-encoder and its tokenizer, loaded on first use."""
-        return load_piece(self.cross_piece.folder, self.config.paths.pretrained)[:2]
+    def cross(self) -> FoldModel:
+        """The cross-encoder, loaded on first use."""
+        return self._load(self.chosen_cross)
 
     @cached_property
     def identity(self) -> dict[str, Any]:
@@ -99,15 +99,14 @@ class Matcher:
         for name, values in sorted(self.encoder.state_dict().items()):
             digest.update(name.encode())
             digest.update(values.cpu().contiguous().numpy().reshape(-1))
-        tokenizer = json.loads(self.tokenizer.backend_tokenizer.to_str())
+        tokenizer = json.loads(self.bi.tokenizer.backend_tokenizer.to_str())
         del tokenizer["truncation"], tokenizer["padding"]  # they change with every call
-        device = self.encoder.word_embeddings.weight.device
-        with autocast(device, self.precision):
-            in_bf16 = torch.is_autocast_enabled(device.type)
+        with autocast(self.encoder.device, self.precision):
+            in_bf16 = torch.is_autocast_enabled(self.encoder.device.type)
         return {
             "encoder": digest.hexdigest(),
             "tokenizer": hashlib.sha256(json.dumps(tokenizer).encode()).hexdigest(),
-            "member": self.piece.member.model_dump(mode="json"),
+            "member": self.bi.member.model_dump(mode="json"),
             "bf16": in_bf16,  # "auto" is another precision on another machine
             "versions": {name: importlib.metadata.version(name) for name in _LIBRARIES},
         }
@@ -116,16 +115,8 @@ class Matcher:
         self, questions: Sequence[str], out: np.ndarray | None = None, progress: str = ""
     ) -> np.ndarray:
         """Vectors float32[n, H] of length 1; their products are cosines. See `encode.encode`."""
-        return encode(
-            self.encoder,
-            self.siamese.pooling,
-            self.tokenizer,
-            questions,
-            max_length=self.piece.member.max_length,
-            precision=self.precision,
-            out=out,
-            progress=progress,
-        )
+        reading = Reading.of(self.bi.member, self.precision)
+        return encode(self.encoder, self.bi.tokenizer, questions, reading, out, progress)
 
     def encode_query(self, query: str) -> np.ndarray:
         """Vector float32[1, H] of one question that a person typed.
@@ -142,12 +133,12 @@ class Matcher:
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
         """Probabilities float64[P] that the two questions are the same, by the bi-encoder."""
-        return self._probabilities(self.siamese, self.tokenizer, self.piece, pairs)
+        return _probabilities(self.bi, pairs)
 
     def rerank(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
         """Probabilities float64[P] by the cross-encoder, which reads both orders of a pair, in
         the precision of its own member unless another was asked for."""
-        return self._probabilities(*self.cross, self.cross_piece, pairs)
+        return _probabilities(self.cross, pairs)
 
     def search(self, query: str, questions: Sequence[str], top: int = 5) -> list[Hit]:
         """The `top` questions nearest to `query` by cosine, best first. For a large corpus see
@@ -158,13 +149,8 @@ class Matcher:
             for score, row in zip(scores[0], rows[0], strict=True)
         ]
 
-    def _precision_of(self, piece: Chosen) -> str:
-        return self._asked_precision or piece.member.training.precision
 
-    def _probabilities(self, model, tokenizer, piece: Chosen, pairs) -> np.ndarray:
-        if len(pairs) == 0:
-            return np.zeros(0)
-        frame = pd.DataFrame(list(pairs), columns=["query1", "query2"])
-        device = model.encoder.word_embeddings.weight.device
-        with autocast(device, self._precision_of(piece)):
-            return expit(model.predict(read_for(piece.member, frame, tokenizer)))
+def _probabilities(model: FoldModel, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+    if len(pairs) == 0:
+        return np.zeros(0)
+    return expit(model.predict(pd.DataFrame(list(pairs), columns=["query1", "query2"])))

@@ -7,11 +7,12 @@ import numpy as np
 from sklearn.metrics import precision_recall_curve
 
 from ..files import read_json, write_json
+from ..models.registry import code_of_member
 from ..step import Step
 from .duplicates import labelled_groups
+from .encode import encode
 from .matcher import Matcher
 
-CODE = ("averaging", "duplicates", "encode", "threshold")
 _FILE = "threshold.json"
 
 
@@ -22,22 +23,21 @@ def threshold(matcher: Matcher) -> float:
     those in one labelled group should lie above it: the cosine with the highest F1. It is kept in
     the run's work directory and chosen again when the weights or the data change.
     """
-    layout, piece = matcher.layout, matcher.piece
+    layout, fold = matcher.layout, matcher.chosen.fold
     step = Step(
-        f"threshold of {piece.name} fold {piece.fold}",
+        f"threshold of {matcher.chosen.name} fold {fold}",
         layout.work / "search",
-        {"model": matcher.identity, "fold": piece.fold},
-        [layout.table_file("train"), layout.folds_file],
-        ["models", *(f"search/{name}.py" for name in CODE)],
-        partial(_make, matcher),
+        partial(_write_threshold, matcher),
+        reads=[layout.table_file("train"), layout.folds_file],
+        settings={"model": matcher.identity, "fold": fold},
+        code=[encode, *code_of_member(matcher.bi.member)],
     )
     step.run()
     return float(read_json(step.folder / _FILE)["cosine"])
 
 
-def _make(matcher: Matcher, folder: Path) -> None:
-    frame = matcher.layout.table("train")
-    own = frame[matcher.layout.fold_numbers() == matcher.piece.fold]
+def _write_threshold(matcher: Matcher, folder: Path) -> None:
+    own = matcher.layout.train()[matcher.layout.fold_numbers() == matcher.chosen.fold]
     questions, groups = labelled_groups(own)
     vectors = matcher.encode(questions, progress="out-of-fold questions")
     cosine, f1 = best_threshold(vectors, groups)

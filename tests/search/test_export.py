@@ -11,7 +11,7 @@ from sentence_transformers.util import paraphrase_mining
 from src.data.pairs import read_pairs
 from src.errors import UserError
 from src.search import Matcher
-from src.search.cards import bi_encoder_card
+from src.search.cards import model_card
 from src.search.export import export
 from src.search.index import open_index
 from src.search.mine import mine
@@ -49,7 +49,7 @@ def test_bi_encoder_in_sentence_transformers(matcher: Matcher, folders, question
     model = SentenceTransformer(str(folders[0]), device="cpu")
     cosines = np.sum(matcher.encode(questions) * model.encode(questions), axis=1)
     assert cosines.min() >= 0.9999
-    assert model.get_max_seq_length() == matcher.piece.member.max_length
+    assert model.get_max_seq_length() == matcher.chosen.member.max_length
 
 
 def test_cross_encoder_in_sentence_transformers(matcher: Matcher, folders, pairs):
@@ -92,7 +92,7 @@ def test_mining_agrees_with_the_library(matcher: Matcher, folders, questions, tm
 
 
 def test_cards_say_what_it_is(matcher: Matcher, folders):
-    for folder, piece in zip(folders, (matcher.piece, matcher.cross_piece), strict=True):
+    for folder, piece in zip(folders, (matcher.chosen, matcher.chosen_cross), strict=True):
         card = (folder / "README.md").read_text("utf-8")
         assert f"member `{piece.name}` of profile `tiny`, fold {piece.fold}" in card
         assert "model_int8.onnx" in card and "license: mit" in card
@@ -102,9 +102,9 @@ def test_cards_say_what_it_is(matcher: Matcher, folders):
 
 def test_a_card_claims_no_more_than_is_known(matcher: Matcher, tmp_path: Path, monkeypatch):
     monkeypatch.setattr("src.search.cards.read_json", lambda _: {"is_sample": True})
-    member = matcher.piece.member.model_copy(update={"encoder": str(tmp_path)})
-    monkeypatch.setattr(matcher, "piece", replace(matcher.piece, member=member))
-    card = bi_encoder_card(matcher, int8=False)
+    member = matcher.chosen.member.model_copy(update={"encoder": str(tmp_path)})
+    monkeypatch.setattr(matcher, "chosen", replace(matcher.chosen, member=member))
+    card = model_card(matcher, matcher.chosen, matcher.bi, int8=False)
     assert "this project's small sample" in card and "Tianchi" not in card
     assert "license:" not in card and str(tmp_path) not in card and tmp_path.name in card
 

@@ -4,7 +4,6 @@ import ast
 import subprocess
 import sys
 from contextlib import nullcontext
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,16 +17,16 @@ from tiny_run import ROOT
 
 from src.data.pairs import read_pairs
 from src.errors import UserError
-from src.models.encoder import load_encoder
+from src.models.registry import load_encoder
 from src.search import Matcher, commands, encode, index, nearest
-from src.search.averaging import average
 from src.search.cluster import agreement, cluster, numbers
 from src.search.duplicates import labelled_groups, retrieval
+from src.search.encode import average
 from src.search.faq import discover
 from src.search.index import build_index, open_index
 from src.search.mine import mine
 from src.search.threshold import best_threshold, threshold
-from src.training.member import load_piece, predict_piece
+from src.training.fold_model import load_fold_model
 
 
 @pytest.fixture(scope="module")
@@ -97,9 +96,9 @@ def test_what_is_no_text_gets_no_vector(matcher: Matcher, questions, missing):
 
 
 def test_vectors_come_from_the_mean_of_tuned_and_untuned_weights(matcher: Matcher):
-    member, pretrained = matcher.piece.member, matcher.config.paths.pretrained
+    member, pretrained = matcher.chosen.member, matcher.config.paths.pretrained
     untuned = load_encoder(member.encoder, pretrained)[0].state_dict()
-    tuned = load_piece(matcher.piece.folder, pretrained)[0].encoder.state_dict()
+    tuned = load_fold_model(matcher.chosen.folder, pretrained).model.encoder.state_dict()
     for name, values in matcher.encoder.state_dict().items():
         if values.is_floating_point():
             torch.testing.assert_close(values, (untuned[name] + tuned[name]) / 2)
@@ -109,7 +108,7 @@ def test_vectors_come_from_the_mean_of_tuned_and_untuned_weights(matcher: Matche
 
 @pytest.mark.parametrize("share", [0.0, 1.0])
 def test_the_ends_of_the_mean(matcher: Matcher, share: float):
-    member, pretrained = matcher.piece.member, matcher.config.paths.pretrained
+    member, pretrained = matcher.chosen.member, matcher.config.paths.pretrained
     untuned, tuned = (load_encoder(member.encoder, pretrained)[0] for _ in range(2))
     with torch.no_grad():
         for values in tuned.parameters():
@@ -134,24 +133,27 @@ def test_long_texts_are_cut(matcher: Matcher):
 def test_scores_are_the_members_own(matcher: Matcher, pairs):
     texts = list(zip(pairs["query1"], pairs["query2"], strict=True))
     pretrained = matcher.config.paths.pretrained
-    for piece, score in ((matcher.piece, matcher.score), (matcher.cross_piece, matcher.rerank)):
-        logits = predict_piece(pairs, pretrained, piece.folder)
+    for chosen, score in ((matcher.chosen, matcher.score), (matcher.chosen_cross, matcher.rerank)):
+        logits = load_fold_model(chosen.folder, pretrained).predict(pairs)
         assert np.allclose(score(texts), 1 / (1 + np.exp(-logits)), atol=1e-6)
     assert len(matcher.score([])) == 0
 
 
 @pytest.mark.parametrize("asked", [None, "fp32"])
 def test_each_model_computes_in_its_members_precision(matcher: Matcher, monkeypatch, asked):
+    seen: list[str] = []
     monkeypatch.setattr(
-        "src.search.matcher.autocast",
+        "src.models.api.autocast",
         lambda device, precision: seen.append(precision) or nullcontext(),
     )
-    seen: list[str] = []
+
+    def load(folder: Path, pretrained: Path):
+        found = load_fold_model(folder, pretrained)
+        found.model.precision = "bf16" if "cross" in str(folder) else "fp32"
+        return found
+
+    monkeypatch.setattr("src.search.matcher.load_fold_model", load)
     other = Matcher.of(matcher.config, asked)
-    cross = other.cross_piece
-    trained = cross.member.training.model_copy(update={"precision": "bf16"})
-    member = cross.member.model_copy(update={"training": trained})
-    other.cross_piece = replace(cross, member=member)
     for answer in (other.score, other.rerank):
         answer([("感冒吗", "肺炎吗")])
     assert seen == ["fp32", asked or "bf16"]
@@ -162,7 +164,7 @@ def test_the_fold_with_the_lowest_loss_answers(matcher: Matcher):
 
     histories = matcher.layout.work.glob("train/siamese-fgm/fold*/history.json")
     losses = [min(epoch["valid_loss"] for epoch in read_json(path)) for path in histories]
-    assert len(losses) == 2 and matcher.piece.loss == min(losses)
+    assert len(losses) == 2 and matcher.chosen.loss == min(losses)
 
 
 def test_untrained_is_said(matcher: Matcher, tmp_path: Path):
@@ -201,7 +203,7 @@ def test_an_index_follows_its_model(corpus: Path):
 def test_the_model_of_an_index_has_its_tokenizer_and_its_real_precision(matcher: Matcher):
     known = matcher.identity
     other = Matcher.of(matcher.config)
-    other.tokenizer.add_tokens(["海鲜"])
+    other.bi.tokenizer.add_tokens(["海鲜"])
     assert other.identity != known and Matcher.of(matcher.config).identity == known
     plain = Matcher.of(matcher.config, precision="fp32").identity
     assert plain["bf16"] is False and Matcher.of(matcher.config, "bf16").identity["bf16"] is True
@@ -224,7 +226,7 @@ def test_index_and_threshold_follow_the_untuned_weights(
         "src.search.matcher.average", lambda untuned, tuned: average(untuned, tuned, 0.25)
     )
     other = Matcher.of(matcher.config)
-    assert other.piece == matcher.piece
+    assert other.chosen == matcher.chosen
     assert open_index(corpus, other).is_new and not open_index(corpus, other).is_new
     monkeypatch.setattr("src.search.threshold.best_threshold", lambda *_: (0.125, 1.0))
     assert threshold(other) == 0.125
@@ -550,4 +552,4 @@ def test_nothing_below_knows_search():
         for path in sources.rglob("*.py")
         if any(f"{name}.".startswith("src.search.") for name in imported(path))
     }
-    assert knowing == {"__main__.py", "search", "study"}
+    assert knowing == {"__main__.py", "search", "lab"}
