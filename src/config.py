@@ -182,12 +182,13 @@ def load_config(
         if "=" not in override:
             raise UserError(f"'{override}' is not a setting. Write it as key=value.")
     try:
-        layers = [OmegaConf.load(path), OmegaConf.from_dotlist(overrides or [])]
+        layers = [_mapping(OmegaConf.load(path)), OmegaConf.from_dotlist(overrides or [])]
         if "profile" in layers[1]:
             raise UserError("The profile is chosen by --profile NAME, not by profile=NAME.")
         sections = [layer.get("members") for layer in layers]
         # A dict, because it keeps the order in which the members are listed.
-        names = dict.fromkeys(name for s in sections if isinstance(s, DictConfig) for name in s)
+        found = (name for s in sections if isinstance(s, DictConfig) for name in s)
+        names = dict.fromkeys(map(str, found))
         merged = OmegaConf.merge(*(_share_training(layer, names) for layer in layers))
         content: dict[str, Any] = OmegaConf.to_container(merged, resolve=True)  # type: ignore
     except (OmegaConfBaseException, YAMLError) as error:
@@ -205,7 +206,14 @@ def load_config(
 def _share_training(layer: DictConfig, names: Iterable[str]) -> DictConfig:
     """Move a layer's `training` section into every member, below what the member has itself."""
     shared = layer.pop("training", {})
-    return OmegaConf.merge({"members": {name: {"training": shared} for name in names}}, layer)
+    members = {name: {"training": shared} for name in names}
+    return _mapping(OmegaConf.merge({"members": members}, layer))
+
+
+def _mapping(content: Any) -> DictConfig:
+    if not isinstance(content, DictConfig):
+        raise UserError("A profile is a mapping of sections.")
+    return content
 
 
 def _explain(error: ValidationError) -> str:

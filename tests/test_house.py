@@ -56,8 +56,7 @@ def test_functions_are_short_and_take_few_parameters() -> None:
             count = len(arguments.posonlyargs + arguments.args + arguments.kwonlyargs)
             own = [a.arg for a in arguments.args[:1] if a.arg in ("self", "cls")]
             lines = node.end_lineno - node.lineno + 1
-            # transformers calls the attention with eight arguments of its own.
-            if lines > 60 or (count - len(own) > 7 and node.name != "packed_attention"):
+            if lines > 60 or count - len(own) > 7:
                 found.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name} {lines} {count}")
     assert found == []
 

@@ -137,7 +137,7 @@ def _entity(
         for label in (0, 1)
     }
     hard = round(HARD_NEGATIVE_SHARE * quota[0])
-    added = []
+    added: list[Added] = []
     for label, both, count in ((1, True, quota[1]), (0, True, quota[0] - hard), (1, False, hard)):
         added += islice(_exchanged(pairs[label], both, known, taken, rng), count)
     return added

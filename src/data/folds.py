@@ -1,7 +1,6 @@
 """Folds for cross-validation: whole components of the question graph, stratified."""
 
 import warnings
-
 from pathlib import Path
 
 import numpy as np

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ def blend(logits: Mapping[str, np.ndarray], weights: Mapping[str, float]) -> np.
         weights: a number ≥ 0 a member, not all 0; they are normalised here.
     """
     total = sum(weights[name] for name in logits)
-    return sum(logits[name] * (weights[name] / total) for name in logits)
+    return reduce(np.add, (logits[name] * (weights[name] / total) for name in logits))
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,11 @@ class Tokenizer(Protocol):
         """Ids of padding, beginning, end and unknown."""
         ...
 
+    @property
+    def backend_tokenizer(self) -> Any:
+        """The `tokenizers` pipeline behind it."""
+        ...
+
 
 class Encoder(nn.Module, ABC):
     """Questions → vectors."""

@@ -100,12 +100,8 @@ class CrossEncoder(PairModel):
         logits = np.empty(len(pairs))
         for start in range(0, len(order), _PAIRS):
             rows = order[start : start + _PAIRS]
-            both = [
-                self.score_batch(
-                    pairs.collate(rows, np.full(len(rows), flipped)).to(self.device)
-                ).logits
-                for flipped in (False, True)
-            ]
+            batches = [pairs.collate(rows, np.full(len(rows), flip)) for flip in (False, True)]
+            both = [self.score_batch(batch.to(self.device)).logits for batch in batches]
             logits[rows] = torch.stack(both).double().mean(0).cpu().numpy()
         return logits
 

@@ -15,7 +15,7 @@ from ..config import MemberConfig
 from ..errors import UserError
 from ..fingerprint import Registry
 from . import cross_encoder, e5_wheel, ngram, siamese, tiny, transformer, use_wheel
-from .api import Architecture, Encoder, Family, Pairs, PairModel, Tokenizer
+from .api import Architecture, Encoder, Family, PairModel, Pairs, Tokenizer
 
 ARCHITECTURES: Registry[str, Architecture] = {
     "siamese": siamese.ARCHITECTURE,

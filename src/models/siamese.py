@@ -17,7 +17,6 @@ from ..config import MemberConfig
 from .api import Architecture, Encoder, PairModel, Scored, Tokenizer
 from .tokens import Tokens
 
-
 _QUESTIONS = 128  # encoded at a time in prediction
 
 

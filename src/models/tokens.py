@@ -8,7 +8,8 @@ back, which costs little because attention over short questions is cheap.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -42,7 +43,9 @@ class Tokens:
     width: int
 
     @classmethod
-    def pack(cls, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]] | None = None):
+    def pack(
+        cls, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]] | None = None
+    ) -> "Tokens":
         """Pack B non-empty lists of token ids (and their segment ids, all 0 by default)."""
         lengths = np.fromiter(map(len, ids), np.int64, len(ids))
         ends = np.cumsum(lengths)
@@ -53,14 +56,17 @@ class Tokens:
         if types is not None:
             segment = np.fromiter((i for row in types for i in row), np.int64, total)
         positions = np.arange(total) - np.repeat(ends - lengths, lengths)
-        arrays = (flat, segment, positions, sequence, lengths)
-        return cls(*map(torch.from_numpy, arrays), width=int(lengths.max()))
+        tensors = map(torch.from_numpy, (flat, segment, positions, sequence, lengths))
+        return cls(*tensors, width=int(lengths.max()))  # type: ignore[misc, arg-type]  # in order
 
     def to(self, device: torch.device) -> "Tokens":
         """The same tokens on another device."""
-        names = ("ids", "types", "positions", "sequence", "lengths")
-        moved = (getattr(self, name).to(device, non_blocking=True) for name in names)
-        return Tokens(*moved, width=self.width)
+        moved = {
+            name: value.to(device, non_blocking=True)
+            for name, value in vars(self).items()
+            if isinstance(value, Tensor)
+        }
+        return replace(self, **moved)  # type: ignore[arg-type]  # tensors in the place of tensors
 
     @property
     def slots(self) -> Tensor:
@@ -89,17 +95,17 @@ def packed_attention(
     key: Tensor,
     value: Tensor,
     attention_mask: Tensor | None,
-    dropout: float = 0.0,
-    scaling: float | None = None,
-    tokens: Tokens | None = None,
-    **_: object,
+    tokens: Tokens,
+    **options: Any,
 ) -> tuple[Tensor, None]:
     """transformers' attention interface over one packed row.
 
     `query`, `key`, `value` are [1, heads, T, size]; the result is [1, T, heads, size]. No token
-    sees another sequence, as in a padded batch with its mask.
+    sees another sequence, as in a padded batch with its mask. `options` hold the factor `scaling`
+    and the probability `dropout`.
     """
-    assert tokens is not None and attention_mask is None
+    assert attention_mask is None
+    scaling, dropout = options["scaling"], options.get("dropout", 0.0)
     stacked = torch.stack((query[0], key[0], value[0])).permute(2, 0, 1, 3)  # [T, 3, heads, size]
     query, key, value = tokens.unfold(stacked).permute(2, 0, 3, 1, 4)  # each [B, heads, W, size]
     mask = tokens.mask[:, None, None, :]

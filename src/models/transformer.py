@@ -1,5 +1,7 @@
 """Encoders of transformers, from a model directory or the hub."""
 
+from typing import Any
+
 import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
@@ -28,9 +30,9 @@ class TransformerEncoder(TokenEncoder):
     other encoders (XLNet, …) are fed a padded rectangle. The result is the same up to rounding.
     """
 
-    def __init__(self, backbone: nn.Module) -> None:
+    def __init__(self, backbone: Any) -> None:  # any of transformers' encoders
         super().__init__()
-        self.backbone = backbone
+        self.backbone: Any = backbone
         replace_dropout(backbone)
         self.packed = backbone.config.model_type in _PACKED
         if self.packed:
@@ -130,12 +132,12 @@ def _dropout(config: object, dropout: float) -> dict[str, float]:
     return {name: dropout for name in names if hasattr(config, name)}
 
 
-def _check_weights(source: str, config: object, report: dict) -> None:
+def _check_weights(source: str, config: Any, report: dict) -> None:
     """A model with random layers trains quietly and badly, so nothing may be missing."""
     for key, stored, expected in sorted(report["mismatched_keys"]):
         raise UserError(
-            f"The weights of '{source}' do not fit its config.json: {key} is {tuple(stored)} in the "
-            f"file, {tuple(expected)} by the configuration. Take both from the same checkpoint."
+            f"The weights of '{source}' do not fit its config.json: {key} is {tuple(stored)} in "
+            f"the file, {tuple(expected)} by the configuration. Take both from the same checkpoint."
         )
     missing = sorted(report["missing_keys"])
     if not missing:

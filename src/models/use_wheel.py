@@ -77,7 +77,7 @@ def _package_file(name: str) -> Path:
     package = importlib.metadata.distribution(PACKAGE)
     if package.version != VERSION:
         raise RuntimeError(f"{PACKAGE} {VERSION} is needed, {package.version} is installed")
-    return Path(next(file for file in package.files if file.name == name).locate())
+    return Path(str(next(f for f in package.files or () if f.name == name).locate()))
 
 
 def _read_state(arrays: np.lib.npyio.NpzFile, rows: np.ndarray) -> dict[str, Tensor]:

@@ -57,7 +57,7 @@ LATIN_FONT = "DejaVu Sans"  # comes with matplotlib
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#666666"
 PALETTE = (BLUE, ORANGE, "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#000000")  # Okabe, Ito 2008
 PER_CENT = FuncFormatter(lambda value, _: f"{100 * value:g} %")  # as many decimals as needed
-STYLE = {
+STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
     "axes.edgecolor": GREY,
     "axes.grid": True,

@@ -5,6 +5,8 @@ pairs wrong together. Intervals therefore resample connected components of the q
 (`groups`, one integer id per row), never single rows.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -56,7 +58,7 @@ def share_interval(
 
 
 def paired_difference(
-    labels: ArrayLike, a: ArrayLike, b: ArrayLike, groups: ArrayLike, **bootstrap: float
+    labels: ArrayLike, a: ArrayLike, b: ArrayLike, groups: ArrayLike, **bootstrap: Any
 ) -> tuple[float, float, float]:
     """Accuracy of predictions `a` minus that of `b`: (difference, low, high).
 
@@ -74,7 +76,7 @@ def paired_difference(
 
 
 def paired_loss_difference(
-    labels: ArrayLike, a: ArrayLike, b: ArrayLike, groups: ArrayLike, **bootstrap: float
+    labels: ArrayLike, a: ArrayLike, b: ArrayLike, groups: ArrayLike, **bootstrap: Any
 ) -> tuple[float, float, float]:
     """As `paired_difference`, of the log loss under logits `a` and `b`: below 0, a is better.
 
@@ -92,7 +94,7 @@ def mean_gain(
     gain: NDArray,
     groups: ArrayLike,
     unknown: tuple[float, float] = (-1.0, 1.0),
-    **bootstrap: float,
+    **bootstrap: Any,
 ) -> tuple[float, float, float]:
     """Mean of a gain a row, and its interval: `unknown` where there is but one component."""
     groups = same_length(groups, gain)

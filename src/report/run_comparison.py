@@ -55,7 +55,7 @@ def compare_runs(work_a: Path, work_b: Path) -> Comparison:
     if not frames[0].equals(frames[1]):
         raise UserError(f"{work_a} and {work_b} have different training rows: nothing to compare.")
     labels, groups = frames[0]["label"].to_numpy(), components(frames[0], key=wording)
-    difference, low, high = paired_difference(labels, *decided, groups)
+    difference, low, high = paired_difference(labels, decided[0], decided[1], groups)
     return Comparison(
         len(labels),
         accuracy(labels, decided[0]),
@@ -64,5 +64,5 @@ def compare_runs(work_a: Path, work_b: Path) -> Comparison:
         low,
         high,
         mcnemar(labels, *decided),
-        paired_loss_difference(labels, *logits, groups),
+        paired_loss_difference(labels, logits[0], logits[1], groups),
     )

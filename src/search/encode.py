@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import torch
+from torch.nn import functional
 from tqdm import tqdm
 
 from ..config import MemberConfig
@@ -79,8 +80,9 @@ def encode(
                 "Leave it out, or mend it."
             )
     codes, distinct = pd.factorize(np.array(questions, dtype=object))
-    vectors = out
-    if out is None or len(distinct) < len(questions):
+    if out is not None and len(distinct) == len(questions):
+        vectors = out
+    else:
         vectors = np.empty((len(distinct), encoder.hidden_size), np.float32)
     encoder.eval()
     device = encoder.device
@@ -97,10 +99,8 @@ def encode(
             ids = tokenizer(chunk, truncation=True, max_length=reading.max_length)["input_ids"]
             for rows in _batches([len(row) for row in ids]):
                 tokens = Tokens.pack([ids[row] for row in rows]).to(device)
-                embedded = torch.nn.functional.normalize(
-                    encoder.embed(tokens, reading.pooling), dim=1
-                )
-                vectors[start + rows] = embedded.cpu().numpy()
+                pooled = encoder.embed(tokens, reading.pooling)
+                vectors[start + rows] = functional.normalize(pooled, dim=1).cpu().numpy()
                 bar.update(len(rows))
     if len(distinct) == len(questions):
         return vectors

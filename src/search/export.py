@@ -12,6 +12,7 @@ sentence-transformers that compute exactly this: Transformer, Pooling, Dense, De
 import copy
 import shutil
 from pathlib import Path
+from typing import Any
 
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.base.modules import Dense, Transformer
@@ -20,6 +21,7 @@ from torch import nn
 
 from ..errors import UserError
 from ..files import write_text
+from ..models.api import Encoder
 from ..models.transformer import TransformerEncoder
 from .cards import model_card
 from .matcher import Matcher
@@ -70,7 +72,7 @@ def _write_bi_encoder(matcher: Matcher, folder: Path, int8: bool) -> None:
 
 
 def _write_cross_encoder(matcher: Matcher, folder: Path, int8: bool) -> None:
-    network = matcher.cross.model
+    network: Any = matcher.cross.model  # a models.cross_encoder.CrossEncoder, with its head
     length = 2 * matcher.cross.member.max_length
     transformer = _transformer(network.encoder, matcher.cross.tokenizer, length, folder)
     # The head's layers: dropout, linear, tanh, dropout, linear.
@@ -87,9 +89,10 @@ def _write_cross_encoder(matcher: Matcher, folder: Path, int8: bool) -> None:
     write_text(folder / "README.md", model_card(matcher, matcher.chosen_cross, matcher.cross, int8))
 
 
-def _transformer(encoder: TransformerEncoder, tokenizer, length: int, folder: Path) -> Transformer:
+def _transformer(encoder: Encoder, tokenizer: Any, length: int, folder: Path) -> Transformer:
     """The encoder as sentence-transformers' first module, through an ordinary model directory."""
     plain = folder / "plain"
+    assert isinstance(encoder, TransformerEncoder)  # `choose` has seen to it
     backbone = copy.deepcopy(encoder.backbone).cpu()
     backbone.set_attn_implementation("eager")  # the packed attention is this project's own
     backbone.save_pretrained(plain)

@@ -49,7 +49,7 @@ def build_cells(vectors: np.ndarray, target: Path) -> None:
 def read_cells(path: Path) -> faiss.Index:
     """Open the inverted file; its lists stay on disk, mapped into memory."""
     index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP)
-    index.nprobe = _PROBES
+    index.nprobe = _PROBES  # type: ignore[attr-defined]  # of an inverted file
     return index
 
 

@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -24,7 +25,7 @@ class _Graph(nn.Module):
 
     def __init__(self, modules: nn.Sequential, output: str) -> None:
         super().__init__()
-        self.backbone = modules[0].model
+        self.backbone: Any = modules[0].model
         self.rest = nn.ModuleList(list(modules)[1:])
         self.output = output
 

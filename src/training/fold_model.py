@@ -79,17 +79,17 @@ def fit(
 
     Of the word embeddings only the rows that occur in `training` or `valid` are trained.
     """
-    read = [
+    seen, held_out = (
         LabelledPairs(
             read_pairs_for(network.member, frame, network.tokenizer), frame["label"].to_numpy()
         )
         for frame in (training, valid)
-    ]
-    occurring = occurring_ids(network.tokenizer, *(part.pairs.vocabulary for part in read))
+    )
+    occurring = occurring_ids(network.tokenizer, seen.pairs.vocabulary, held_out.pairs.vocabulary)
     # Before the table is cut: the cut lives where the table is.
     model = network.model.to(PartialState().device)
     with cut_vocabulary(model.encoder.word_embeddings, occurring):
-        return train(model, *read, network.member.training, objective, conduct)
+        return train(model, seen, held_out, network.member.training, objective, conduct)
 
 
 def train_fold_model(
