@@ -11,6 +11,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 from rich.console import Console
+from tiny_run import cut_sample
 from torch import nn
 
 from src.__main__ import main
@@ -18,16 +19,17 @@ from src.config import load_config
 from src.data.graph import wording
 from src.data.pairs import read_pairs
 from src.errors import UserError
+from src.lab.benchmark import hardware
 from src.lab.benchmark.benchmark_tables import tables
-from src.lab.benchmark.contest import window
 from src.lab.benchmark.growth import FACTORS, longer, uncut
 from src.lab.benchmark.hardware import flop_per_token, product_peak
-from src.lab.benchmark.measure import QUICK, measure
-from src.lab.benchmark.ours import Own
+from src.lab.benchmark.measure import PARTS, measure
+from src.lab.benchmark.ours import Ours
+from src.lab.benchmark.scale import Scale
 from src.lab.benchmark.shortcut_accuracy import split, without_shortcuts
-from src.lab.benchmark.theirs import RivalCross, RivalSiamese
+from src.lab.benchmark.theirs import THEIR, TheirCross
 from src.lab.benchmark.training_memory import peak_gb
-from src.lab.benchmark.turns import Spread, alternate, counted_tokens, update_times
+from src.lab.benchmark.turns import alternate, counted_tokens, spread, update_times, window
 from src.models.dropout import Dropout
 
 
@@ -48,7 +50,7 @@ def test_contenders_take_turns_and_the_first_round_does_not_count() -> None:
 
 
 def test_spread_is_median_and_range() -> None:
-    assert Spread.of([5.0, 1.0, 2.0]) == Spread(median=2.0, low=1.0, high=5.0)
+    assert spread([5.0, 1.0, 2.0]) == {"median": 2.0, "low": 1.0, "high": 5.0}
 
 
 def test_windows_follow_one_another_and_start_again(frame: pd.DataFrame) -> None:
@@ -87,7 +89,7 @@ def test_the_peak_is_above_what_one_product_reaches() -> None:
 
 
 def test_without_shortcuts_the_answers_are_the_same(frame: pd.DataFrame, pretrained: Path) -> None:
-    own = Own.load("siamese", "tiny", frame, pretrained)
+    own = Ours.load("siamese", "tiny", frame, pretrained)
     pairs = own.read(frame[:40])
     packed = own.model.predict(pairs)
     without_shortcuts(own.model.encoder)
@@ -104,7 +106,7 @@ def test_the_epoch_is_chosen_on_other_questions(frame: pd.DataFrame) -> None:
 
 def test_nothing_is_cut_where_cost_grows_with_length(frame: pd.DataFrame, pretrained: Path) -> None:
     """The kept pairs read factor times as many tokens, the two special ones aside."""
-    own = Own.load("siamese", "tiny", frame, pretrained)
+    own = Ours.load("siamese", "tiny", frame, pretrained)
     short = uncut(frame, own.tokenizer, own.member.max_length)
     assert 0 < len(short) < len(frame)
     once = own.predict(short, "fp32").tokens
@@ -130,11 +132,12 @@ def test_a_part_that_fails_leaves_what_was_measured(
     def fails(*_: object) -> None:
         raise RuntimeError("out of memory")
 
-    monkeypatch.setattr("src.lab.benchmark.measure.compare", lambda *_, **__: {"measured": 1})
-    monkeypatch.setattr("src.lab.benchmark.measure.step_parts", fails)
+    monkeypatch.setitem(PARTS, "speed", lambda _: {"measured": 1})
+    monkeypatch.setitem(PARTS, "step", fails)
     (tmp_path / "bench.json").write_text("an earlier result", "utf-8")
+    config = load_config("tiny", [f"paths.pretrained={pretrained}"])
     with pytest.raises(RuntimeError):
-        measure(load_config("tiny", [f"paths.pretrained={pretrained}"]), QUICK, tmp_path)
+        measure(config, Scale.load("quick"), tmp_path)
     written = json.loads((tmp_path / "bench.partial.json").read_text("utf-8"))
     assert written["speed"] == {"measured": 1} and "step" not in written
     assert (tmp_path / "bench.json").read_text("utf-8") == "an earlier result"
@@ -146,9 +149,8 @@ def test_both_libraries_do_the_same_work(
 ) -> None:
     """The same pairs; each question once here, twice and more there; weights change."""
     rows = window(frame, 24, 0)
-    own = Own.load(architecture, "tiny", frame, pretrained)
-    kind = RivalSiamese if architecture == "siamese" else RivalCross
-    rival = kind(pretrained / "tiny")
+    own = Ours.load(architecture, "tiny", frame, pretrained)
+    rival = THEIR[architecture](pretrained / "tiny")
     before = [p.detach().clone() for p in (*own.model.parameters(), *rival.loss.parameters())]
     trained = [contender.train(rows, "fp32") for contender in (own, rival)]
     after = [*own.model.parameters(), *rival.loss.parameters()]
@@ -166,13 +168,21 @@ def test_both_libraries_do_the_same_work(
     else:
         assert [work.tokens for work in trained] == [joined, joined]
         assert [work.tokens for work in predicted] == [2 * joined, joined]
-        both = RivalCross(pretrained / "tiny", both_orders=True)
-        assert both.predict(rows, "fp32").tokens == 2 * joined
+        assert isinstance(rival, TheirCross)
+        assert rival.predict_both_orders(rows, "fp32")[:2] == (24, 2 * joined)
     assert all(work.pairs == 24 and work.seconds > 0 for work in trained + predicted)
 
 
-def test_command_prints_json_and_writes_the_results(pretrained: Path, tmp_path: Path) -> None:
-    arguments = ["bench", "--quick", "--json", f"paths.pretrained={pretrained}"]
+def test_command_prints_json_and_writes_the_results(
+    sample: Path, pretrained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hardware, "_SECONDS", 0.01)
+    data = cut_sample(sample, tmp_path / "data")
+    scale = Scale.load("quick")
+    # The stages on fewer pairs, too.
+    fewer = scale.model_copy(update={"stages": (*scale.stages, f"data.dir={data}")})
+    monkeypatch.setattr(Scale, "load", lambda name: {"quick": fewer}[name])
+    arguments = ["bench", "--quick", "--json", f"data.dir={data}", f"paths.pretrained={pretrained}"]
     run = CliRunner().invoke(main, [*arguments, f"paths.submissions={tmp_path}"])
     assert run.exit_code == 0, run.output
     results = json.loads(run.stdout)
@@ -200,10 +210,22 @@ def test_command_prints_json_and_writes_the_results(pretrained: Path, tmp_path: 
     assert results["start_up_s"]["median"] > 0
     assert results["large"]["ratio"]["median"] > 0
     console = Console(width=200, file=io.StringIO())
-    for table in tables(results):
-        console.print(table)
+    console.print(tables(results))
     for text in ("predict cross-encoder", "sentence-transformers, fp32", "FGM", "transformers Tr"):
         assert text in console.file.getvalue()
-    results["large"] = None
-    console.print(*tables(results))
-    assert "there is no CUDA GPU here" in console.file.getvalue()
+    console.print(tables(results | {"large": None, "accuracy": None}))
+    for text in ("there is no CUDA GPU here", "there is no dev file"):
+        assert text in console.file.getvalue()
+
+
+@pytest.mark.parametrize("setting", ["training.epochs=2", "members.siamese-fgm.encoder=tiny"])
+def test_settings_that_would_change_nothing_are_refused(setting: str) -> None:
+    with pytest.raises(UserError, match="takes data.* and paths.* only"):
+        CliRunner().invoke(main, ["bench", setting], catch_exceptions=False)
+
+
+def test_the_search_benchmark_is_a_command_of_its_own(tmp_path: Path) -> None:
+    """Nothing is trained here, so it says what to run first."""
+    arguments = ["bench", "search", str(tmp_path / "out.json"), "--profile", "tiny"]
+    with pytest.raises(UserError, match="Run first: bash run.sh --profile tiny"):
+        CliRunner().invoke(main, [*arguments, f"paths.work={tmp_path}"], catch_exceptions=False)

@@ -60,15 +60,15 @@ def test_labels_of_dev_choose_no_threshold(matcher: Matcher, monkeypatch):
 
 def test_only_rows_outside_the_training_choose_the_threshold(matcher: Matcher, monkeypatch):
     """Labels of the pairs that the model was trained on change nothing, those of its fold do."""
-    read, own = Layout.table, matcher.layout.fold_numbers() == matcher.piece.fold
+    read, own = Layout.train, matcher.layout.fold_numbers() == matcher.chosen.fold
     found = out_of_fold_threshold(matcher, matcher.encode)
 
     def with_flipped(rows: np.ndarray) -> float:
-        def flipped(layout: Layout, role: str) -> pd.DataFrame | None:
-            frame = read(layout, role)
+        def flipped(layout: Layout) -> pd.DataFrame:
+            frame = read(layout)
             return frame.assign(label=frame["label"].where(~rows, 1 - frame["label"]))
 
-        monkeypatch.setattr(Layout, "table", flipped)
+        monkeypatch.setattr(Layout, "train", flipped)
         return out_of_fold_threshold(matcher, matcher.encode)
 
     assert with_flipped(~own) == found

@@ -2,5 +2,5 @@
 
 Everything is measured in one run of one machine. Contenders take turns (A B A B …) on the same
 pairs, so that a machine that slows down for a while slows both, and a ratio is formed within each
-round. Nothing outside this room knows it.
+round.
 """

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -27,16 +28,17 @@ def draw(results: Mapping[str, Any], target: Path) -> None:
 
 def _ratios(axes: Axes, speed: Mapping[str, Any]) -> None:
     """One point a comparison; right of the line this project is faster."""
-    rows = [
-        (f"{subject}\n{name.replace(THEIRS, 'theirs')}", ratio)
-        for subject, found in speed.items()
-        for name, ratio in found["ratios"].items()
-    ]
-    for height, (_, ratio) in enumerate(reversed(rows)):
-        axes.plot([ratio["low"], ratio["high"]], [height, height], color=BLUE)
-        axes.plot(ratio["median"], height, "o", color=BLUE)
+    found = {
+        f"{subject}\n{name.replace(THEIRS, 'theirs')}": ratio
+        for subject, measured in speed.items()
+        for name, ratio in measured["ratios"].items()
+    }
+    rows = pd.DataFrame(found).T[::-1]
+    heights = range(len(rows))
+    axes.hlines(heights, rows["low"], rows["high"], color=BLUE)
+    axes.plot(rows["median"], heights, "o", color=BLUE)
     axes.axvline(1.0, color=GREY, linewidth=1.0)
-    axes.set_yticks(range(len(rows)), [name for name, _ in reversed(rows)], fontsize=7)
+    axes.set_yticks(heights, rows.index, fontsize=7)
     axes.set_xlim(left=0)
     axes.set_xlabel(f"pairs a second, {OURS} / {THEIRS}")
     axes.set_title("Speed")
@@ -44,19 +46,13 @@ def _ratios(axes: Axes, speed: Mapping[str, Any]) -> None:
 
 def _growth(axes: Axes, rows: Sequence[Mapping[str, Any]], quantity: str) -> None:
     """Seconds of an epoch against the factor."""
+    factors = [row["factor"] for row in rows]
     for library, colour in ((OURS, BLUE), (THEIRS, ORANGE)):
-        spreads = [row["seconds"][library] for row in rows]
-        factors = [row["factor"] for row in rows]
-        axes.plot(factors, [s["median"] for s in spreads], "o-", color=colour, label=library)
-        axes.fill_between(
-            factors,
-            [s["low"] for s in spreads],
-            [s["high"] for s in spreads],
-            color=colour,
-            alpha=0.2,
-            linewidth=0,
-        )
-    axes.set_xticks([row["factor"] for row in rows], [f"{row['factor']}×" for row in rows])
+        seconds = pd.DataFrame([row["seconds"][library] for row in rows])
+        axes.plot(factors, seconds["median"], "o-", color=colour, label=library)
+        low, high = seconds["low"], seconds["high"]
+        axes.fill_between(factors, low, high, color=colour, alpha=0.2, linewidth=0)
+    axes.set_xticks(factors, [f"{factor}×" for factor in factors])
     axes.set_ylim(bottom=0)
     axes.set_xlabel(quantity)
     axes.set_ylabel("seconds of an epoch, bi-encoder")

@@ -1,25 +1,20 @@
 """How the cost of training grows with the number of pairs and with the length of questions."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from transformers import PreTrainedTokenizerBase
 
 from ...errors import UserError
-from .contest import Act, window
-from .ours import Own
-from .theirs import Rival
-from .turns import OURS, THEIRS, Spread, Work, alternate
+from ...models.api import Tokenizer
+from .scale import Bench
+from .theirs import TheirSiamese
+from .turns import OURS, THEIRS, Act, race, spread, turn, window
 
 FACTORS = (1, 2, 4)
 
 
-def growth(
-    own: Own, rival: Rival, frame: pd.DataFrame, pairs: int, precision: str, rounds: int
-) -> dict[str, list[dict[str, Any]]]:
+def growth(bench: Bench) -> dict[str, list[dict[str, Any]]]:
     """Seconds of an epoch of each library at 1, 2 and 4 times the pairs or the length.
 
     Only pairs of which nothing is cut at any factor are taken for the length.
@@ -31,29 +26,34 @@ def growth(
     Raises:
         UserError: all questions are too long for that.
     """
-    acts = {OURS: own.train, THEIRS: rival.train}
-    short = uncut(frame, own.tokenizer, own.member.max_length)
-    kinds: dict[str, Callable[[int, int], pd.DataFrame]] = {
-        "pairs": lambda factor, number: window(frame, factor * pairs, number),
-        "length": lambda factor, number: longer(window(short, pairs, number), factor),
+    ours, pairs = bench.ours["siamese"], bench.scale.growth_pairs
+    acts: dict[str, Act] = {OURS: ours.train, THEIRS: TheirSiamese(bench.directory).train}
+    short = uncut(bench.frame, ours.tokenizer, ours.member.max_length)
+    cases = {
+        "pairs": {factor: (bench.frame, factor * pairs) for factor in FACTORS},
+        "length": {factor: (longer(short, factor), pairs) for factor in FACTORS},
     }
-    found: dict[str, list[dict[str, Any]]] = {}
-    for kind, rows in kinds.items():
+    found = {}
+    for kind, case in cases.items():
         turns = {
-            _name(factor, library): _turn(act, rows, factor, precision)
-            for factor in FACTORS
+            (factor, library): turn(act, frame, size, bench.fastest)
+            for factor, (frame, size) in case.items()
             for library, act in acts.items()
         }
-        works = alternate(turns, rounds, f"growth with {kind}")
+        works = race(turns, max(2, bench.scale.rounds // 2), f"growth with {kind}")
         found[kind] = [
-            {"factor": factor, "tokens": float(_lengths(rows(factor, 0), own.tokenizer).mean())}
-            | _work(factor, works, acts)
-            for factor in FACTORS
+            {
+                "factor": factor,
+                "tokens": float(_lengths(window(frame, size, 0), ours.tokenizer).mean()),
+                "pairs": size,
+                "seconds": {name: spread(works[factor, name]["seconds"]) for name in acts},
+            }
+            for factor, (frame, size) in case.items()
         ]
     return found
 
 
-def uncut(frame: pd.DataFrame, tokenizer: PreTrainedTokenizerBase, max_length: int) -> pd.DataFrame:
+def uncut(frame: pd.DataFrame, tokenizer: Tokenizer, max_length: int) -> pd.DataFrame:
     """The pairs whose questions fit into `max_length` tokens at the largest factor, too."""
     fits = (_lengths(longer(frame, FACTORS[-1]), tokenizer) <= max_length).all(axis=0)
     if not fits.any():
@@ -69,28 +69,7 @@ def longer(rows: pd.DataFrame, factor: int) -> pd.DataFrame:
     return rows.assign(**{name: rows[name] * factor for name in ("query1", "query2")})
 
 
-def _lengths(rows: pd.DataFrame, tokenizer: PreTrainedTokenizerBase) -> np.ndarray:
+def _lengths(rows: pd.DataFrame, tokenizer: Tokenizer) -> np.ndarray:
     """Tokens int64[2, P] of both questions, special ones included, nothing cut."""
     columns = [tokenizer(rows[name].tolist(), verbose=False) for name in ("query1", "query2")]
     return np.array([[len(ids) for ids in column["input_ids"]] for column in columns])
-
-
-def _work(
-    factor: int, works: Mapping[str, Sequence[Work]], libraries: Iterable[str]
-) -> dict[str, Any]:
-    seconds, pairs = {}, 0
-    for library in libraries:
-        done = works[_name(factor, library)]
-        pairs = done[0].pairs
-        seconds[library] = asdict(Spread.of([work.seconds for work in done]))
-    return {"pairs": pairs, "seconds": seconds}
-
-
-def _name(factor: int, library: str) -> str:
-    return f"{factor}× {library}"
-
-
-def _turn(
-    act: Act, rows: Callable[[int, int], pd.DataFrame], factor: int, precision: str
-) -> Callable[[int], Work]:
-    return lambda number: act(rows(factor, number), precision)

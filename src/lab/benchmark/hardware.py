@@ -3,11 +3,12 @@
 import os
 import platform
 
+import pandas as pd
 import torch
 from torch import nn
 
-from ...training.loop import autocast
-from .turns import now
+from ...models.precision import autocast
+from .turns import Spread, now, spread
 
 # (rows, inner, columns): large enough to be at the peak, small enough to stay in the cache.
 _SHAPES = ((1024, 384, 1536), (1024, 1536, 1536), (2048, 1536, 1536))
@@ -21,7 +22,7 @@ def precisions(device: torch.device) -> list[str]:
         return ["fp32", "bf16"] if torch.is_autocast_enabled(device.type) else ["fp32"]
 
 
-def product_peak(precision: str, device: torch.device) -> float:
+def product_peak(precision: str, device: torch.device, _round: int = 0) -> float:
     """FLOP a second of the fastest matrix product found, measured now."""
     kind = torch.bfloat16 if precision == "bf16" else torch.float32
     best = 0.0
@@ -48,11 +49,20 @@ def flop_per_token(encoder: nn.Module, training: bool) -> int:
     return (6 if training else 2) * weights
 
 
+def token_rates(work: pd.DataFrame, flop: int, peak: float) -> dict[str, Spread]:
+    """Spreads of the tokens a second of `race`, and of the share of the peak that they take.
+
+    Args:
+        flop: of a token; peak: FLOP a second.
+    """
+    rates = work["tokens"] / work["seconds"]
+    return {"tokens_per_s": spread(rates), "share_of_peak": spread(rates * (flop / peak))}
+
+
 def describe(device: torch.device) -> dict[str, object]:
     """What a reader needs to place the numbers."""
-    gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else None
     return {
-        "gpu": gpu,
+        "gpu": torch.cuda.get_device_name(device) if device.type == "cuda" else None,
         "cpu": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
         "cores": os.cpu_count(),
         "torch_threads": torch.get_num_threads(),

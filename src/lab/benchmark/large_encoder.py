@@ -4,160 +4,119 @@ The weights are random, so nothing has to be fetched; speed does not depend on t
 """
 
 import tempfile
-from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
 import torch
-from accelerate import PartialState
-from transformers import (
-    BertConfig,
-    BertForSequenceClassification,
-    BertModel,
-    BertTokenizerFast,
-    DataCollatorWithPadding,
-    PreTrainedTokenizerBase,
-    PrinterCallback,
-    Trainer,
-    TrainerCallback,
-    TrainingArguments,
-)
+import transformers
 
 from ...config import MemberConfig
 from ...models.cross_encoder import CrossEncoder
-from ...models.encoder import Encoder
-from ...training.loop import autocast
-from .contest import window
-from .hardware import flop_per_token, product_peak
-from .ours import Own
-from .step_costs import ATTACKS
-from .turns import OURS, Spread, Work, alternate, now, update_times
+from ...models.precision import autocast
+from ...models.transformer import TransformerEncoder
+from .hardware import flop_per_token, product_peak, token_rates
+from .ours import Ours
+from .scale import Bench
+from .step_costs import ATTACKS, attack_turns
+from .turns import OURS, Work, now, race, spread, turn, update_times
 
 TRAINER = "transformers Trainer"
-# hfl/chinese-roberta-wwm-ext-large
-LARGE = {
-    "hidden_size": 1024,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 16,
-    "intermediate_size": 4096,
-    "vocab_size": 21128,
-}
 
 
-def large_encoder(
-    shape: dict[str, int], frame: pd.DataFrame, pairs: int, precision: str, rounds: int
-) -> dict[str, Any]:
+def large_encoder(bench: Bench) -> dict[str, Any] | None:
     """Cross-encoder training: clean, under FGM, under PGD, and by the Trainer.
-
-    Args:
-        shape: of the encoder, as `transformers.BertConfig` names it.
 
     Returns:
         Spreads: tokens_per_s and share_of_peak of this project and the Trainer, `ratio` of
-        their pairs a second, and the `attacks` as multiples of a clean epoch.
+        their pairs a second, and the `attacks` as multiples of a clean epoch. None where there is
+        no GPU.
     """
-    device = PartialState().device
-    tokenizer = _tokenizer(frame, shape["vocab_size"])
+    if bench.device.type != "cuda" and not bench.scale.large_anywhere:
+        return None
+    config, pairs = transformers.BertConfig(**bench.scale.large), 4 * bench.scale.train_pairs
+    tokenizer = _tokenizer(bench.frame, config.vocab_size)
     member = MemberConfig(architecture="cross", encoder="random")
-    encoder = Encoder(BertModel(BertConfig(**shape), add_pooling_layer=False))
-    own = Own(member, CrossEncoder(encoder, member.training.dropout), tokenizer, frame)
-    trainer = _Trainer(BertConfig(**shape), tokenizer)
-    turns = {
-        attack: lambda number, attack=attack: own.train(
-            window(frame, pairs, number), precision, attack
-        )
-        for attack in ATTACKS
+    encoder = TransformerEncoder(transformers.BertModel(config, add_pooling_layer=False))
+    ours = CrossEncoder(encoder, member.training.dropout)
+    theirs = transformers.BertForSequenceClassification(
+        transformers.BertConfig(**bench.scale.large)
+    )
+    turns = attack_turns(Ours(member, ours, tokenizer, bench.frame), bench, pairs)
+    turns[TRAINER] = turn(_ByTrainer(theirs, tokenizer).train, bench.frame, pairs, bench.fastest)
+    works = race(turns, bench.scale.rounds, "large encoder")
+    flop = flop_per_token(encoder, training=True)
+    peak = product_peak(bench.fastest, bench.device)
+    slower = {name: spread(w["seconds"] / works["none"]["seconds"]) for name, w in works.items()}
+    return {
+        "precision": bench.fastest,
+        OURS: token_rates(works["none"], flop, peak),
+        TRAINER: token_rates(works[TRAINER], flop, peak),
+        "ratio": slower[TRAINER],
+        "attacks": {attack: slower[attack] for attack in ATTACKS[1:]},
     }
-    turns[TRAINER] = lambda number: trainer.train(window(frame, pairs, number), precision)
-    works = alternate(turns, rounds, "large encoder")
-    flop = flop_per_token(encoder, training=True) / product_peak(precision, device)
-    clean, plain = works["none"], works[TRAINER]
-    result: dict[str, Any] = {"precision": precision}
-    for name, done in ((OURS, clean), (TRAINER, plain)):
-        tokens = [work.tokens / work.seconds for work in done]
-        result[name] = {
-            "tokens_per_s": asdict(Spread.of(tokens)),
-            "share_of_peak": asdict(Spread.of([rate * flop for rate in tokens])),
-        }
-    result["ratio"] = _quotients(plain, clean)
-    result["attacks"] = {name: _quotients(works[name], clean) for name in ATTACKS[1:]}
-    return result
 
 
-def _quotients(slow: list[Work], fast: list[Work]) -> dict[str, float]:
-    seconds = [a.seconds / b.seconds for a, b in zip(slow, fast, strict=True)]
-    return asdict(Spread.of(seconds))
-
-
-def _tokenizer(frame: pd.DataFrame, size: int) -> PreTrainedTokenizerBase:
+def _tokenizer(frame: pd.DataFrame, size: int) -> transformers.PreTrainedTokenizerBase:
     """A vocabulary of the questions' characters, at most `size` with the special tokens."""
     specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    characters = sorted(set("".join(frame["query1"] + frame["query2"]).lower()))
-    words = (specials + characters)[:size]
-    return BertTokenizerFast(vocab={word: number for number, word in enumerate(words)})
+    words = specials + sorted(set("".join(frame["query1"] + frame["query2"]).lower()))
+    vocabulary = {word: number for number, word in enumerate(words[:size])}
+    return transformers.BertTokenizerFast(vocab=vocabulary)
 
 
-class _Trainer:
-    """BertForSequenceClassification under the transformers Trainer, batches by length."""
+class _ByTrainer:
+    """A network under the transformers Trainer, batches by length."""
 
-    def __init__(self, config: BertConfig, tokenizer: PreTrainedTokenizerBase) -> None:
-        self.model, self.tokenizer = BertForSequenceClassification(config), tokenizer
+    def __init__(
+        self, model: torch.nn.Module, tokenizer: transformers.PreTrainedTokenizerBase
+    ) -> None:
+        self.model, self.tokenizer = model, tokenizer
 
     def train(self, rows: pd.DataFrame, precision: str) -> Work:
-        """An epoch over `rows`; tokenisation is not counted."""
+        """An epoch over `rows`; neither tokenisation nor the Trainer's preparations count."""
         encoded = self.tokenizer(
             rows["query1"].tolist(),
             rows["query2"].tolist(),
             truncation=True,
             max_length=2 * MemberConfig.model_fields["max_length"].default,
         )
-        columns = {**encoded, "labels": rows["label"].tolist()}
-        examples = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values())]
-        clock = _Clock()
+        examples = pd.DataFrame({**encoded, "labels": rows["label"].to_numpy()}).to_dict("records")
         with tempfile.TemporaryDirectory() as folder, update_times() as updates:
-            trainer = _MixedTrainer(
-                precision,
-                self.model,
-                TrainingArguments(
-                    folder,
-                    num_train_epochs=1,
-                    per_device_train_batch_size=64,
-                    use_cpu=not torch.cuda.is_available(),
-                    train_sampling_strategy="group_by_length",
-                    report_to="none",
-                    save_strategy="no",
-                    logging_strategy="no",
-                    disable_tqdm=True,
-                ),
-                DataCollatorWithPadding(self.tokenizer),
-                examples,
-                callbacks=[clock],
+            settings = transformers.TrainingArguments(
+                folder,
+                num_train_epochs=1,
+                per_device_train_batch_size=64,
+                use_cpu=not torch.cuda.is_available(),
+                train_sampling_strategy="group_by_length",
+                report_to="none",
+                save_strategy="no",
+                logging_strategy="no",
+                disable_tqdm=True,
             )
-            trainer.remove_callback(PrinterCallback)  # standard output is the results'
+            collator, clock = transformers.DataCollatorWithPadding(self.tokenizer), _Clock()
+            trainer = _MixedTrainer(self.model, settings, collator, examples, callbacks=[clock])
+            trainer.precision = precision
+            trainer.remove_callback(transformers.PrinterCallback)  # it writes to standard output
             trainer.train()
         tokens = sum(map(len, encoded["input_ids"]))
         return Work(len(rows), tokens, updates[-1] - clock.started)
 
 
-class _MixedTrainer(Trainer):
+class _MixedTrainer(transformers.Trainer):
     """The Trainer in a given precision.
 
     Its own setting `bf16` does the same, but cannot be set where this project, in the same
     process, has set up accelerate otherwise.
     """
 
-    def __init__(self, precision: str, *arguments, **named) -> None:
-        super().__init__(*arguments, **named)
-        self.precision = precision
+    precision = "fp32"
 
     def compute_loss(self, *arguments, **named):
         with autocast(self.args.device, self.precision):
             return super().compute_loss(*arguments, **named)
 
 
-class _Clock(TrainerCallback):
-    """When training began, after the Trainer's own preparations."""
-
+class _Clock(transformers.TrainerCallback):
     started = 0.0
 
     def on_train_begin(self, args, state, control, **kwargs) -> None:

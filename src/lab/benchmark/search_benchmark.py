@@ -1,50 +1,50 @@
-"""Measure what the README claims of search.   python -m src.search.bench OUT.json [--profile P]
-
-Needs a trained run on data with a dev file. Seven minutes on two cores with profile `small`.
-Nothing cached is used. Every number is printed as it comes and written to OUT.json.
-"""
+"""What the documentation claims of search: speed, memory, the vectors' worth, parity of exports."""
 
 import multiprocessing
 import tempfile
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 import pandas as pd
-from scipy.special import expit
+from scipy.special import expit, logit
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from sklearn.metrics import roc_auc_score
 
-from ...config import load_config
+from ...config import Config
 from ...files import write_json, write_text
 from ...search.commands import cross_encoder_rate, nearest_questions
 from ...search.duplicates import labelled_groups
 from ...search.export import export
-from ...search.index import build_index, open_index
+from ...search.index import Index, build_index, exact_nearest, open_index
 from ...search.matcher import Matcher
 from ...search.mine import mine
-from ...search.nearest import exact_nearest
 from ...search.onnx import MODEL, MODEL_INT8, run_onnx
 from ...step import peak_memory_gb
-from .vector_quality import on_dev, out_of_fold, out_of_fold_threshold, pair_cosines, share
+from .turns import now, timed
+from .vector_quality import (
+    dev_table,
+    on_dev,
+    out_of_fold,
+    out_of_fold_threshold,
+    pair_cosines,
+    share,
+)
 
 MINED, SEARCHED, MANY = 10_000, 100_000, 1_000_000
 PARITY_PAIRS = 200
 
 
-@click.command()
-@click.argument("target", type=click.Path(path_type=Path))
-@click.option("--profile", default="small", show_default=True)
-@click.argument("overrides", nargs=-1)
-def main(target: Path, profile: str, overrides: tuple[str, ...]) -> None:
-    """Measure everything."""
-    started = time.perf_counter()
-    config = load_config(profile, list(overrides))
-    matcher = Matcher.of(config)
-    results: dict[str, Any] = {"bi-encoder": str(matcher.piece)}
+def measure_search(config: Config, target: Path) -> None:
+    """Measure everything; every number is printed as it comes and written to `target`.
+
+    Raises:
+        UserError: nothing is trained, or the run has no dev file.
+    """
+    started, matcher = now(), Matcher.of(config)
+    results: dict[str, Any] = {"bi-encoder": str(matcher.chosen)}
     parts: dict[str, Callable[[Matcher, Path], dict[str, Any]]] = {
         "mining": mining,
         "search": searching,
@@ -58,53 +58,46 @@ def main(target: Path, profile: str, overrides: tuple[str, ...]) -> None:
             results[name] = measure(matcher, Path(folder))
             print(name, results[name], flush=True)
             write_json(target, results)
-    results["seconds"] = round(time.perf_counter() - started)
+    results["seconds"] = round(now() - started)
     write_json(target, results)
 
 
 def mining(matcher: Matcher, folder: Path) -> dict[str, Any]:
     """The article's task: the most similar pairs among 10,000 questions, against the time that
     the cross-encoder would take at the rate measured here."""
-    frames = [matcher.layout.table(role) for role in ("train", "dev")]
-    columns = [frame[name] for frame in frames for name in ("query1", "query2")]
-    questions = list(pd.unique(pd.concat(columns).str.strip()))[:MINED]
+    frames = [matcher.layout.train(), dev_table(matcher)]
+    columns = [frame[name].str.strip() for frame in frames for name in ("query1", "query2")]
     path = folder / "mined.txt"
-    write_text(path, "\n".join(questions))
-    started = time.perf_counter()
-    index = open_index(path, matcher)
-    opened = time.perf_counter()
-    found = mine(index, 100)
-    seconds = time.perf_counter() - started
+    write_text(path, "\n".join(pd.unique(pd.concat(columns))[:MINED]))
+    index, opening = timed(lambda: open_index(path, matcher))
+    found, searching = timed(lambda: mine(index, 100))
     pairs = len(index) * (len(index) - 1) // 2
     rate = cross_encoder_rate(matcher, index)
     return {
         "questions": len(index),
         "pairs": pairs,
         "encode_s": round(index.encode_seconds, 1),
-        "search_s": round(started + seconds - opened, 2),
-        "total_s": round(seconds, 1),
-        "best_cosine": round(found[0][0], 4),
-        "cross_encoder": str(matcher.cross_piece),
+        "search_s": round(searching, 2),
+        "total_s": round(opening + searching, 1),
+        "best_cosine": share(found[0][0]),
+        "cross_encoder": str(matcher.chosen_cross),
         "cross_pairs_per_s": round(rate, 1),
         "cross_hours": round(pairs / rate / 3600, 1),
-        "ratio": round(pairs / rate / seconds),
+        "ratio": round(pairs / rate / (opening + searching)),
     }
 
 
 def searching(matcher: Matcher, folder: Path) -> dict[str, Any]:
     """Latency over 100,000 cached questions. Their vectors are synthetic: it does not depend on
     where they lie. The query is encoded by the model."""
-    width = matcher.encoder.hidden_size
-    index = _synthetic(folder / "searched.txt", SEARCHED, width)
-    times, reranked = [], []
-    for number in range(30):
-        started = time.perf_counter()
-        nearest_questions(matcher, index, f"感冒第{number}天可以吃海鲜吗", 5, rerank=False)
-        times.append(time.perf_counter() - started)
-    for number in range(5):
-        started = time.perf_counter()
-        nearest_questions(matcher, index, f"感冒第{number}天可以吃海鲜吗", 5, rerank=True)
-        reranked.append(time.perf_counter() - started)
+    index = _synthetic(folder / "searched.txt", SEARCHED, matcher.encoder.hidden_size)
+
+    def seconds(number: int, rerank: bool) -> float:
+        query = f"感冒第{number}天可以吃海鲜吗"
+        return timed(lambda: nearest_questions(matcher, index, query, 5, rerank))[1]
+
+    times = [seconds(number, rerank=False) for number in range(30)]
+    reranked = [seconds(number, rerank=True) for number in range(5)]
     return {
         "questions": len(index),
         "median_ms": round(1000 * float(np.median(times)), 1),
@@ -116,35 +109,31 @@ def searching(matcher: Matcher, folder: Path) -> dict[str, Any]:
 
 def a_million(matcher: Matcher, folder: Path) -> dict[str, Any]:
     """Index and search a million synthetic vectors in a process of its own, to see its memory."""
-    width = matcher.encoder.hidden_size
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(_a_million, (folder, width))
+        return pool.apply(_a_million, (folder, matcher.encoder.hidden_size))
 
 
 def _a_million(folder: Path, width: int) -> dict[str, Any]:
-    started = time.perf_counter()
-    index = _synthetic(folder / "many.txt", MANY, width)
-    built = time.perf_counter() - started
+    index, built = timed(lambda: _synthetic(folder / "many.txt", MANY, width))
     rng = np.random.default_rng(1)
     rows = rng.choice(len(index), 100, replace=False)
     queries = _noisy(index.vectors[rows], rng)
-    times, hits = [], 0
     _, exact = exact_nearest(queries, index.vectors, 10)
-    for query, wanted in zip(queries, exact, strict=True):
-        started = time.perf_counter()
-        _, found = index.nearest(query[None], 10)
-        times.append(time.perf_counter() - started)
-        hits += len(np.intersect1d(found[0], wanted))
+    answers = [timed(partial(index.nearest, query[None], 10)) for query in queries]
+    hits = [
+        len(np.intersect1d(found[0], wanted))
+        for ((_, found), _), wanted in zip(answers, exact, strict=True)
+    ]
     return {
         "questions": len(index),
         "index_s": round(built, 1),
-        "median_ms": round(1000 * float(np.median(times)), 1),
-        "recall_at_10_of_exact": hits / exact.size,
+        "median_ms": round(1000 * float(np.median([seconds for _, seconds in answers])), 1),
+        "recall_at_10_of_exact": sum(hits) / exact.size,
         "peak_memory_gb": round(peak_memory_gb(), 2),
     }
 
 
-def _synthetic(path: Path, count: int, width: int):
+def _synthetic(path: Path, count: int, width: int) -> Index:
     """An index of `count` synthetic questions: 20 vectors around each of count / 20 centres."""
     write_text(path, "\n".join(f"问题{number}" for number in range(count)))
 
@@ -169,60 +158,60 @@ def _noisy(unit: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 def exported(matcher: Matcher, folder: Path) -> dict[str, Any]:
     """Parity of what is exported with the project's own predictions in fp32; what int8 costs."""
     exact = Matcher.of(matcher.config, precision="fp32")
-    started = time.perf_counter()
-    bi, cross = export(exact, folder / "models", int8=True)
-    seconds = time.perf_counter() - started
-    dev = exact.layout.table("dev")
-    pairs = list(zip(dev["query1"], dev["query2"], strict=True))
-    some = pairs[:PARITY_PAIRS]
-    questions = [question for pair in some for question in pair]
-    own_vectors = exact.encode(questions)
-    reversed_pairs = [(second, first) for first, second in some]
-    model = CrossEncoder(str(cross), device="cpu")
-    theirs = [model.predict(list(both)) for both in (some, reversed_pairs)]
-    own = exact.rerank(some)
-    own_questions, _ = labelled_groups(dev)
-    fp32, int8 = (run_onnx(bi, name, own_questions) for name in (MODEL, MODEL_INT8))
-    cosines, int8_cosines = (pair_cosines(dev, own_questions, v) for v in (fp32, int8))
-    labels = (dev["label"] == 1).to_numpy()
-    # Chosen for the fp32 vectors; whoever takes the int8 model has no other.
-    cut = out_of_fold_threshold(exact, lambda texts: run_onnx(bi, MODEL, texts))
-    cross_fp32, cross_int8 = (run_onnx(cross, name, pairs)[:, 0] for name in (MODEL, MODEL_INT8))
-    both_onnx = [run_onnx(cross, MODEL, some)[:, 0], run_onnx(cross, MODEL, reversed_pairs)[:, 0]]
+    (bi, cross), seconds = timed(lambda: export(exact, folder / "models", int8=True))
     return {
         "export_s": round(seconds, 1),
-        "sentence_transformers_cosine": _lowest_cosine(
-            own_vectors, SentenceTransformer(str(bi), device="cpu").encode(questions)
-        ),
-        "onnx_cosine": _lowest_cosine(own_vectors, run_onnx(bi, MODEL, questions)),
-        "cross_encoder_difference": _difference(own, _mean_logit(theirs)),
-        "cross_onnx_difference": _difference(own, expit(np.mean(both_onnx, axis=0))),
+        **_parity(exact, bi, cross),
         "int8_mb": [_megabytes(f, MODEL_INT8) for f in (bi, cross)],
         "fp32_mb": [_megabytes(f, MODEL) for f in (bi, cross)],
-        "bi_auc_fp32_int8": [
-            round(float(roc_auc_score(labels, c)), 4) for c in (cosines, int8_cosines)
-        ],
-        "bi_accuracy_fp32_int8": [share((c >= cut) == labels) for c in (cosines, int8_cosines)],
-        "cross_accuracy_fp32_int8": [share((c > 0) == labels) for c in (cross_fp32, cross_int8)],
+        **_cost_of_int8(exact, bi, cross),
     }
 
 
-def _mean_logit(probabilities: list[np.ndarray]) -> np.ndarray:
-    logits = [np.log(p) - np.log1p(-p) for p in np.asarray(probabilities, np.float64)]
-    return expit(np.mean(logits, axis=0))
+def _parity(exact: Matcher, bi: Path, cross: Path) -> dict[str, float]:
+    """Lowest cosine of two vectors of one question, largest difference of a pair's probability."""
+    dev = dev_table(exact)[:PARITY_PAIRS]
+    pairs = list(zip(dev["query1"], dev["query2"], strict=True))
+    both_orders = [pairs, [(second, first) for first, second in pairs]]
+    questions = [question for pair in pairs for question in pair]
+    vectors, probabilities = exact.encode(questions), exact.rerank(pairs)
+    theirs, model = (
+        SentenceTransformer(str(bi), device="cpu"),
+        CrossEncoder(str(cross), device="cpu"),
+    )
+    their_logits = [logit(model.predict(order).astype(float)) for order in both_orders]
+    onnx_logits = [run_onnx(cross, MODEL, order)[:, 0] for order in both_orders]
+
+    def lowest_cosine(others: np.ndarray) -> float:
+        return round(float(np.einsum("ij,ij->i", vectors, others).min()), 6)
+
+    def difference(logits: list[np.ndarray]) -> float:
+        return float(f"{np.abs(probabilities - expit(np.mean(logits, axis=0))).max():.2e}")
+
+    return {
+        "sentence_transformers_cosine": lowest_cosine(theirs.encode(questions)),
+        "onnx_cosine": lowest_cosine(run_onnx(bi, MODEL, questions)),
+        "cross_encoder_difference": difference(their_logits),
+        "cross_onnx_difference": difference(onnx_logits),
+    }
 
 
-def _lowest_cosine(own: np.ndarray, theirs: np.ndarray) -> float:
-    return round(float(np.einsum("ij,ij->i", own, theirs).min()), 6)
-
-
-def _difference(own: np.ndarray, theirs: np.ndarray) -> float:
-    return float(f"{np.abs(own - theirs).max():.2e}")
+def _cost_of_int8(exact: Matcher, bi: Path, cross: Path) -> dict[str, list[float]]:
+    """On dev, of the graphs in fp32 and with 8-bit weights."""
+    dev = dev_table(exact)
+    is_same, (questions, _) = (dev["label"] == 1).to_numpy(), labelled_groups(dev)
+    # Chosen for the fp32 vectors; whoever takes the int8 model has no other.
+    cut = out_of_fold_threshold(exact, lambda texts: run_onnx(bi, MODEL, texts))
+    pairs = list(zip(dev["query1"], dev["query2"], strict=True))
+    graphs = (MODEL, MODEL_INT8)
+    cosines = [pair_cosines(dev, questions, run_onnx(bi, name, questions)) for name in graphs]
+    logits = [run_onnx(cross, name, pairs)[:, 0] for name in graphs]
+    return {
+        "bi_auc_fp32_int8": [share(roc_auc_score(is_same, values)) for values in cosines],
+        "bi_accuracy_fp32_int8": [share((values >= cut) == is_same) for values in cosines],
+        "cross_accuracy_fp32_int8": [share((values > 0) == is_same) for values in logits],
+    }
 
 
 def _megabytes(folder: Path, name: str) -> float:
     return round((folder / "onnx" / name).stat().st_size / 1e6, 1)
-
-
-if __name__ == "__main__":
-    main()

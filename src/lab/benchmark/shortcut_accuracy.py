@@ -5,24 +5,26 @@ its own dropout (PyTorch's) and the cut vocabulary (all word vectors are trained
 are that a batch encodes each distinct question once and, where the hardware has it, bf16.
 """
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from torch import nn
 
-from ...config import AugmentConfig, MemberConfig
+from ...config import AugmentConfig, MemberConfig, TrainingConfig
 from ...data.folds import assign_folds
 from ...data.graph import components, wording
 from ...data.training_part import training_part
 from ...models.dropout import Dropout
-from ...models.registry import build_model, read_for
+from ...models.registry import build_model
+from ...models.transformer import TransformerEncoder
 from ...report.intervals import mean_gain
-from ...training.loop import train
-from ...training.member import fit, predict
+from ...training.fold_model import FoldModel, fit
+from ...training.loop import Conduct, train
 from ...training.objective import Objective
-from .contest import window
+from .ours import Ours
+from .scale import Bench
+from .turns import window
 
 FAST = "as the pipeline trains"
 PLAIN = "without packing, own attention, own dropout, cut vocabulary"
@@ -31,37 +33,34 @@ EPOCHS, RATE = 2, 1e-4
 VALID_FOLDS, VALID_PAIRS = 5, 200  # the epoch is chosen on pairs of one fold, at most so many
 
 
-def accuracy(
-    encoder: str, train_frame: pd.DataFrame, dev: pd.DataFrame, pairs: int, pretrained: Path
-) -> dict[str, Any]:
+def accuracy(bench: Bench) -> dict[str, Any] | None:
     """Accuracy of both on dev, a seed each time with other pairs, and the difference of the means.
 
-    Args:
-        pairs: that a seed trains on; no pair of dev is among them.
+    No pair of dev is trained on.
 
     Returns:
         pairs, accuracy (by name, a value for each seed), difference of the means over the seeds,
         and its 95 % `interval` over dev's components. That is an interval for these networks, one
-        of each kind for each seed; what other seeds would give is not in it.
+        of each kind for each seed; what other seeds would give is not in it. None without dev.
     """
-    free = training_part(
-        train_frame, np.ones(len(train_frame), np.int64), 0, [dev], None, AugmentConfig()
-    )
-    training, valid = split(free)
-    labels = dev["label"].to_numpy()
+    dev, pairs = bench.dev, bench.scale.accuracy_pairs
+    if dev is None:
+        return None
+    no_fold = np.ones(len(bench.frame), np.int64)
+    training, valid = split(training_part(bench.frame, no_fold, 0, [dev], None, AugmentConfig()))
     right: dict[str, list[np.ndarray]] = {FAST: [], PLAIN: []}
     for number, seed in enumerate(SEEDS):
         chosen = window(valid, min(VALID_PAIRS, len(valid)), number)
-        parts = window(training, pairs, number), chosen
         for name in right:
-            logits = _train(name == PLAIN, encoder, *parts, seed, pretrained, dev)
-            right[name].append((logits > 0) == (labels == 1))
+            network = _train(name, bench, window(training, pairs, number), chosen, seed)
+            right[name].append((network.predict(dev) > 0) == (dev["label"] == 1))
     fast, plain = (np.mean(right[name], axis=0) for name in (FAST, PLAIN))
+    gain, *interval = mean_gain(fast - plain, components(dev, key=wording))
     return {
         "pairs": pairs,
         "accuracy": {name: [float(np.mean(one)) for one in ones] for name, ones in right.items()},
-        "difference": float(np.mean(fast - plain)),
-        "interval": list(mean_gain(fast - plain, components(dev, key=wording))[1:]),
+        "difference": gain,
+        "interval": interval,
     }
 
 
@@ -72,34 +71,25 @@ def split(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _train(
-    is_plain: bool,
-    encoder: str,
-    rows: pd.DataFrame,
-    valid: pd.DataFrame,
-    seed: int,
-    pretrained: Path,
-    dev: pd.DataFrame,
-) -> np.ndarray:
-    """Logits of dev."""
-    member = MemberConfig(architecture="siamese", encoder=encoder, seed=seed)
-    settings = member.training.model_copy(update={"epochs": EPOCHS, "encoder_lr": RATE})
-    member = member.model_copy(update={"training": settings})
-    model, tokenizer = build_model(member, pretrained, seed)
-    title = PLAIN if is_plain else FAST
-    objective = Objective(settings.label_smoothing)
-    common = {"swap": 0.0, "seed": seed, "checkpoint": None, "title": f"seed {seed}, {title}"}
-    if is_plain:
-        without_shortcuts(model.encoder)
-        read = [read_for(member, frame, tokenizer) for frame in (rows, valid)]
-        answers = [frame["label"].to_numpy() for frame in (rows, valid)]
-        train(model, read[0], answers[0], read[1], answers[1], settings, objective, **common)
+    name: str, bench: Bench, rows: pd.DataFrame, valid: pd.DataFrame, seed: int
+) -> FoldModel:
+    encoder, settings = bench.scale.encoder, TrainingConfig(epochs=EPOCHS, encoder_lr=RATE)
+    member = MemberConfig(architecture="siamese", encoder=encoder, seed=seed, training=settings)
+    model, tokenizer = build_model(member, bench.pretrained, seed)
+    network = FoldModel(model, tokenizer, member)
+    objective, conduct = Objective.of(member), Conduct(f"seed {seed}, {name}", seed)
+    if name == FAST:
+        fit(network, rows, valid, objective, conduct)
     else:
-        fit(model, tokenizer, member, rows, valid, objective, **common)
-    return predict(model, tokenizer, member, dev)
+        without_shortcuts(model.encoder)
+        ours = Ours(member, model, tokenizer, rows)
+        train(model, ours.labelled(rows), ours.labelled(valid), settings, objective, conduct)
+    return network
 
 
 def without_shortcuts(encoder: nn.Module) -> None:
     """As transformers builds it: padded batches, PyTorch's attention, PyTorch's dropout."""
+    assert isinstance(encoder, TransformerEncoder)
     encoder.packed = False
     encoder.backbone.set_attn_implementation("sdpa")
     for module in list(encoder.modules()):

@@ -1,123 +1,104 @@
 """What a training step is made of: the encoder's work, the update, and an attack's extra cost."""
 
-from dataclasses import asdict
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from ...config import TrainingConfig
+from ...models.precision import autocast
+from ...training.adversarial import accumulate_gradient
 from ...training.batches import epoch_batches
-from ...training.loop import autocast
 from ...training.objective import Objective
 from ...training.optimizer import make_optimizer
-from ...training.step import accumulate_gradient
-from .contest import window
 from .hardware import flop_per_token, product_peak
-from .ours import Own
-from .turns import Spread, alternate, now
+from .ours import Attack, Ours
+from .scale import Bench
+from .turns import Spread, Turn, Work, alternate, race, spread, timed, turn
 
-ATTACKS = ("none", "fgm", "pgd")
+ATTACKS: tuple[Attack, ...] = ("none", "fgm", "pgd")
+Costs = dict[str, dict[str, Spread]]  # by architecture
 
 
-def attack_costs(
-    own: Own, frame: pd.DataFrame, pairs: int, precision: str, rounds: int
-) -> dict[str, dict[str, float]]:
-    """An epoch under FGM and under PGD with three steps, as a multiple of a clean epoch."""
-    turns = {
-        attack: lambda number, attack=attack: (
-            own.train(window(frame, pairs, number), precision, attack).seconds
-        )
+def attack_turns(ours: Ours, bench: Bench, pairs: int) -> dict[str, Turn[Work]]:
+    """An epoch without attack, under FGM and under PGD with three steps."""
+    return {
+        attack: turn(partial(ours.train, attack=attack), bench.frame, pairs, bench.fastest)
         for attack in ATTACKS
     }
-    seconds = alternate(turns, rounds, "attacks")
-    clean = np.array(seconds["none"])
-    return {name: asdict(Spread.of(seconds[name] / clean)) for name in ATTACKS[1:]}
 
 
-def step_parts(
-    own: Own, frame: pd.DataFrame, precision: str, rounds: int
-) -> dict[str, dict[str, float]]:
-    """One batch, over and over.
+def attack_costs(bench: Bench) -> Costs:
+    """By architecture: an epoch under each attack, as a multiple of a clean epoch."""
+    costs: Costs = {}
+    for name, ours in bench.ours.items():
+        turns = attack_turns(ours, bench, bench.scale.train_pairs // 2)
+        seconds = {k: work["seconds"] for k, work in race(turns, bench.scale.rounds, name).items()}
+        costs[name] = {attack: spread(seconds[attack] / seconds["none"]) for attack in ATTACKS[1:]}
+    return costs
+
+
+def step_parts(bench: Bench) -> Costs:
+    """By architecture: one batch, over and over.
 
     Returns:
         Spreads of `encoder_share_of_peak`: FLOP a second of the encoder's forward and backward
         pass, of those of a matrix product measured in the same round; and of `update_share`:
         clipping and AdamW, of the whole step.
     """
-    step = _Step(own, frame, precision)
-    device = own.model.encoder.word_embeddings.weight.device
-    with own.cut_vocabulary():
-        step.optimizer = make_optimizer(own.model, own.model.encoder, step.settings)
-        turns = {
-            "peak": lambda _: product_peak(precision, device),
-            "encoder": partial(_timed, step.encoder),
-            "gradient": partial(_timed, step.gradient),
-            "update": partial(_timed, step.update),
+    found = {}
+    for name, ours in bench.ours.items():
+        ours.model.precision = bench.fastest
+        ours.model.train()
+        with ours.cut_vocabulary():
+            parts, tokens = _parts(ours)
+            turns = {part: _timed(call) for part, call in parts.items()}
+            turns["peak"] = partial(product_peak, bench.fastest, bench.device)
+            each = alternate(turns, bench.scale.rounds, f"parts, {name}")
+        encoder, gradient, update, peak = (np.array(seconds) for seconds in each.values())
+        flop = flop_per_token(ours.model.encoder, training=True) * tokens
+        found[name] = {
+            "encoder_share_of_peak": spread(flop / encoder / peak),
+            "update_share": spread(update / (gradient + update)),
         }
-        found = {name: np.array(v) for name, v in alternate(turns, rounds, "parts").items()}
-    flop = flop_per_token(own.model.encoder, training=True) * len(step.tokens.ids)
-    return {
-        "encoder_share_of_peak": asdict(Spread.of(flop / found["encoder"] / found["peak"])),
-        "update_share": asdict(Spread.of(found["update"] / (found["gradient"] + found["update"]))),
-    }
+    return found
 
 
-def _timed(part, _: int) -> float:
-    started = now()
-    part()
-    return now() - started
+def _timed(call: Callable[[], None]) -> Turn[float]:
+    return lambda _: timed(call)[1]
 
 
-class _Step:
-    """The parts of a step as `training.loop.train` puts them together."""
+def _parts(ours: Ours) -> tuple[dict[str, Callable[[], None]], int]:
+    """The parts of a step as `training.loop.train` puts them together, and the batch's tokens."""
+    model, settings = ours.model, ours.member.training
+    accelerator = Accelerator(mixed_precision="no")
+    pairs, rng = ours.read(ours.frame), np.random.default_rng(0)
+    rows = epoch_batches(pairs.groups, pairs.lengths, settings.batch_pairs, rng)[0]
+    batch = pairs.collate(rows, np.zeros(len(rows), bool)).to(model.device)
+    goals = ours.frame["label"].to_numpy(np.float32)[rows]
+    labels, objective = torch.from_numpy(goals).to(model.device), Objective.of(ours.member)
+    optimizer = make_optimizer(model, settings)
 
-    optimizer: torch.optim.Optimizer
-
-    def __init__(self, own: Own, frame: pd.DataFrame, precision: str) -> None:
-        self.settings = TrainingConfig(precision=precision)
-        self.accelerator = Accelerator(mixed_precision="no")
-        self.model = own.model
-        device = self.accelerator.device
-        pairs = own.read(frame)
-        rng = np.random.default_rng(0)
-        rows = epoch_batches(pairs.groups, pairs.lengths, self.settings.batch_pairs, rng)[0]
-        self.batch: Any = pairs.collate(rows, np.zeros(len(rows), bool)).to(device)
-        self.labels = torch.from_numpy(frame["label"].to_numpy(np.float32)[rows]).to(device)
-        self.objective = Objective(self.settings.label_smoothing)
-        is_siamese = own.member.architecture == "siamese"
-        self.tokens = self.batch.questions if is_siamese else self.batch.sequences
-
-    def encoder(self) -> None:
+    def encoder() -> None:
         """Forward and backward through the encoder alone."""
-        self.model.train()
-        with autocast(self.accelerator.device, self.settings.precision):
-            hidden = self.model.encoder(self.tokens)
+        with autocast(model.device, model.precision):
+            hidden = model.encoder(batch.tokens)
         hidden.backward(torch.ones_like(hidden))
-        self.model.zero_grad(set_to_none=True)
+        model.zero_grad(set_to_none=True)
 
-    def gradient(self) -> None:
-        """Everything up to the gradient."""
-        self.model.train()
-        accumulate_gradient(
-            self._loss,
-            self.model,
-            self.model.encoder.word_embeddings,
-            self.settings.adversarial,
-            self.accelerator,
-        )
+    def loss(network: nn.Module) -> Tensor:
+        return objective(network(batch), batch, labels) / len(labels)
 
-    def update(self) -> None:
-        """Everything after it."""
-        self.accelerator.clip_grad_norm_(self.model.parameters(), self.settings.clip_norm)
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
+    def gradient() -> None:
+        words = model.encoder.word_embeddings
+        accumulate_gradient(loss, model, words, settings.adversarial, accelerator)
 
-    def _loss(self, network: nn.Module) -> Tensor:
-        with autocast(self.accelerator.device, self.settings.precision):
-            scored = network(self.batch)
-        return self.objective(scored, self.batch, self.labels) / len(self.labels)
+    def update() -> None:
+        accelerator.clip_grad_norm_(model.parameters(), settings.clip_norm)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    parts = {"encoder": encoder, "gradient": gradient, "update": update}
+    return parts, len(batch.tokens.ids)

@@ -6,6 +6,7 @@ biases and norms. The Trainer's book-keeping is left out, in the library's favou
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +15,12 @@ import torch
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.cross_encoder.losses import BinaryCrossEntropyLoss
 from sentence_transformers.sentence_transformer.losses import SoftmaxLoss
+from sentence_transformers.util import batch_to_device
 from torch import Tensor, nn
 
 from ...config import MemberConfig, TrainingConfig
-from ...training.loop import autocast
+from ...models.precision import autocast
+from ..pretraining.pretrain_loop import adamw
 from .turns import Work, counted_tokens, now
 
 MAX_LENGTH = MemberConfig.model_fields["max_length"].default
@@ -25,17 +28,12 @@ BATCH_PAIRS = TrainingConfig.model_fields["batch_pairs"].default
 PREDICTION_BATCH = 64  # faster than its default of 32 on this project's short questions
 
 
-class Rival(ABC):
+class Theirs(ABC):
     """What both of its architectures share: the training loop."""
 
-    model: SentenceTransformer | CrossEncoder
-    loss: nn.Module
-
-    def __init__(self) -> None:
-        decayed = [p for p in self.loss.parameters() if p.ndim > 1]
-        plain = [p for p in self.loss.parameters() if p.ndim <= 1]
-        groups = [{"params": decayed}, {"params": plain, "weight_decay": 0.0}]
-        self.optimizer = torch.optim.AdamW(groups, lr=2e-5, weight_decay=0.01, fused=True)
+    def __init__(self, loss: SoftmaxLoss | BinaryCrossEntropyLoss) -> None:
+        self.model, self.loss = loss.model, loss
+        self.optimizer = adamw(loss, 2e-5)
         self.random = np.random.default_rng(0)
 
     def train(self, rows: pd.DataFrame, precision: str) -> Work:
@@ -76,19 +74,17 @@ class Rival(ABC):
         """Decide pairs."""
 
 
-class RivalSiamese(Rival):
+class TheirSiamese(Theirs):
     """SentenceTransformer with mean pooling, SoftmaxLoss over (u, v, |u − v|)."""
 
     def __init__(self, directory: Path) -> None:
-        self.model = SentenceTransformer(str(directory))
-        self.model.max_seq_length = MAX_LENGTH
-        width = self.model.get_embedding_dimension()
-        self.loss = SoftmaxLoss(self.model, width, num_labels=2)
-        super().__init__()
+        model = SentenceTransformer(str(directory))
+        model.max_seq_length = MAX_LENGTH
+        super().__init__(SoftmaxLoss(model, model.get_embedding_dimension(), num_labels=2))
 
     def compute_loss(self, batch: pd.DataFrame, labels: Tensor) -> Tensor:
         columns = [self.model.preprocess(batch[name].tolist()) for name in ("query1", "query2")]
-        return self.loss([_to(column, self.model.device) for column in columns], labels)
+        return self.loss([batch_to_device(c, self.model.device) for c in columns], labels)
 
     def answer(self, rows: pd.DataFrame) -> None:
         texts = rows["query1"].tolist() + rows["query2"].tolist()
@@ -99,36 +95,27 @@ class RivalSiamese(Rival):
         self.loss.classifier(torch.cat([u, v, (u - v).abs()], dim=1)).argmax(dim=1).cpu()
 
 
-class RivalCross(Rival):
-    """CrossEncoder with BinaryCrossEntropyLoss.
+class TheirCross(Theirs):
+    """CrossEncoder with BinaryCrossEntropyLoss."""
 
-    `both_orders`: predict a pair in both orders, as this project does, so that the answer does
-    not depend on the order; the library's users read it once.
-    """
-
-    def __init__(self, directory: Path, both_orders: bool = False) -> None:
-        self.model = CrossEncoder(str(directory), num_labels=1, max_length=2 * MAX_LENGTH)
-        self.loss = BinaryCrossEntropyLoss(self.model)
-        self.both_orders = both_orders
-        super().__init__()
+    def __init__(self, directory: Path) -> None:
+        model = CrossEncoder(str(directory), num_labels=1, max_length=2 * MAX_LENGTH)
+        super().__init__(BinaryCrossEntropyLoss(model))
 
     def compute_loss(self, batch: pd.DataFrame, labels: Tensor) -> Tensor:
         return self.loss([batch["query1"].tolist(), batch["query2"].tolist()], labels)
 
     def answer(self, rows: pd.DataFrame) -> None:
         pairs = list(zip(rows["query1"], rows["query2"], strict=True))
-        if self.both_orders:
-            pairs += [(second, first) for first, second in pairs]
         self.model.predict(pairs, batch_size=PREDICTION_BATCH, show_progress_bar=False)
 
+    def predict_both_orders(self, rows: pd.DataFrame, precision: str) -> Work:
+        """As this project does it; the library's users read a pair once."""
+        turned = rows.rename(columns={"query1": "query2", "query2": "query1"})
+        return self.predict(pd.concat([rows, turned]), precision)._replace(pairs=len(rows))
 
-def load_rival(architecture: str, directory: Path) -> Rival:
-    """The library's "siamese" or "cross" architecture over the encoder in a model directory."""
-    return RivalSiamese(directory) if architecture == "siamese" else RivalCross(directory)
 
-
-def _to(features: dict, device: torch.device) -> dict:
-    return {k: v.to(device) if isinstance(v, Tensor) else v for k, v in features.items()}
+THEIR: dict[str, Callable[[Path], Theirs]] = {"siamese": TheirSiamese, "cross": TheirCross}
 
 
 def _unpadded(arguments: tuple) -> int:

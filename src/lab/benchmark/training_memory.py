@@ -1,7 +1,6 @@
 """Peak memory of training, each library in a process of its own."""
 
 import multiprocessing
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -9,59 +8,40 @@ import torch
 from accelerate import PartialState
 
 from ...step import peak_memory_gb
-from .ours import Own
-from .turns import OURS, THEIRS
+from .ours import Ours
+from .scale import Bench
+from .turns import OURS, THEIRS, Act
 
 
-def training_memory(
-    architecture: str,
-    encoder: str,
-    frame: pd.DataFrame,
-    pairs: int,
-    precision: str,
-    pretrained: Path,
-) -> dict[str, float]:
-    """GB (10⁹ bytes) at the highest, by library.
+def training_memory(bench: Bench) -> dict[str, dict[str, float]]:
+    """GB (10⁹ bytes) at the highest, by architecture and precision, then by library.
 
     On a CUDA GPU that is what PyTorch has allocated there, otherwise the resident memory of the
     process, all that Python needs included.
-
-    Args:
-        frame: all training pairs, of which the first `pairs` are trained on.
-        pretrained: folder in which `encoder` has been made.
     """
-    arguments = (architecture, encoder, frame, pairs, precision, pretrained)
-    return {OURS: _in_process(_own, arguments), THEIRS: _in_process(_rival, arguments)}
+    kinds = [kind for kind in bench.scale.memory if kind[1] in bench.precisions]
+    data = (bench.directory, bench.frame, bench.scale.train_pairs)
+    tasks = [(library, *kind, *data) for kind in kinds for library in (OURS, THEIRS)]
+    with multiprocessing.get_context("spawn").Pool(2, maxtasksperchild=1) as pool:
+        peaks = iter(pool.starmap(_train, tasks, chunksize=1))
+    return {", ".join(kind): {OURS: next(peaks), THEIRS: next(peaks)} for kind in kinds}
 
 
-def _in_process(train: Callable, arguments: tuple) -> float:
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(train, arguments)
-
-
-def _own(
+def _train(
+    library: str,
     architecture: str,
-    encoder: str,
+    precision: str,
+    directory: Path,
     frame: pd.DataFrame,
     pairs: int,
-    precision: str,
-    pretrained: Path,
 ) -> float:
-    Own.load(architecture, encoder, frame, pretrained).train(frame[:pairs], precision)
-    return peak_gb()
+    if library == OURS:
+        act: Act = Ours.load(architecture, directory.name, frame, directory.parent).train
+    else:
+        from .theirs import THEIR  # this project does not pay for the library's memory
 
-
-def _rival(
-    architecture: str,
-    encoder: str,
-    frame: pd.DataFrame,
-    pairs: int,
-    precision: str,
-    pretrained: Path,
-) -> float:
-    from .theirs import load_rival
-
-    load_rival(architecture, pretrained / encoder).train(frame[:pairs], precision)
+        act = THEIR[architecture](directory).train
+    act(frame[:pairs], precision)
     return peak_gb()
 
 

@@ -1,41 +1,63 @@
 """What the cosine of the vectors is worth: judging pairs, finding duplicates, making clusters."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.metrics import roc_auc_score, roc_curve
-from transformers import PreTrainedTokenizerBase
 
 from ...data.graph import components, wording
-from ...models.encoder import Encoder, load_encoder
+from ...errors import UserError
+from ...models.api import Encoder
+from ...models.registry import load_encoder
 from ...report.intervals import mean_gain
-from ...search.averaging import average
 from ...search.cluster import agreement, cluster, numbers
-from ...search.duplicates import Retrieval, labelled_groups, retrieval
-from ...search.encode import encode
+from ...search.duplicates import labelled_groups, retrieval
+from ...search.encode import Reading, average, encode
 from ...search.matcher import Matcher
 from ...search.threshold import best_threshold
-from ...training.member import load_piece
+from ...training.fold_model import load_fold_model
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the tuned weights
-Encode = Callable[[list[str]], np.ndarray]
+Encode = Callable[[Sequence[str]], np.ndarray]
 
 
 def on_dev(matcher: Matcher) -> dict[str, Any]:
     """The untuned encoder, the tuned one, the mean that search and export use, and the head."""
-    member, pretrained = matcher.piece.member, matcher.config.paths.pretrained
-    untuned, tokenizer = load_encoder(member.encoder, pretrained)
-    untuned.to(matcher.encoder.word_embeddings.weight.device)
-    dev = matcher.layout.table("dev")
+    dev, tuned = dev_table(matcher), matcher.bi.model.encoder
+    encoders = {"untuned": _untuned(matcher), "tuned": tuned, "mean": matcher.encoder}
     head = matcher.score(list(zip(dev["query1"], dev["query2"], strict=True)))
     return {
-        "untuned": _cosine_quality(matcher, _with(matcher, untuned, tokenizer)),
-        "tuned": _cosine_quality(matcher, _with(matcher, matcher.siamese.encoder, tokenizer)),
-        "mean": _cosine_quality(matcher, matcher.encode),
+        **{name: _quality(matcher, _with(matcher, found)) for name, found in encoders.items()},
         "head_accuracy": share((head > 0.5) == (dev["label"] == 1)),
-        "head_auc": round(float(roc_auc_score(dev["label"], head)), 4),
+        "head_auc": share(roc_auc_score(dev["label"], head)),
+    }
+
+
+def _quality(matcher: Matcher, encode: Encode) -> dict[str, float]:
+    """Thresholds are chosen on the chosen fold's own training rows, everything else is dev."""
+    own, dev = _own_rows(matcher), dev_table(matcher)
+    own_questions, own_groups = labelled_groups(own)
+    own_vectors = encode(own_questions)
+    cut = pair_threshold(own, own_questions, own_vectors)
+    group_cut, _ = best_threshold(own_vectors, own_groups)
+    questions, groups = labelled_groups(dev)
+    vectors = encode(questions)
+    cosines = pair_cosines(dev, questions, vectors)
+    found = retrieval(vectors, groups)
+    result = agreement(groups, numbers(cluster(vectors, group_cut), len(questions)))
+    return {
+        "accuracy": share((cosines >= cut) == (dev["label"] == 1)),
+        "auc": share(roc_auc_score(dev["label"], cosines)),
+        "queries": len(found.ranks),
+        "among": len(questions),
+        "recall_at_1": share(found.recall_at_1),
+        "mrr": share(found.mrr),
+        "cluster_threshold": share(group_cut),
+        "cluster_precision": share(result.precision),
+        "cluster_recall": share(result.recall),
+        "adjusted_rand": share(result.adjusted_rand),
     }
 
 
@@ -44,93 +66,71 @@ def out_of_fold(matcher: Matcher) -> dict[str, Any]:
 
     The gain is over the untuned encoder, with its 95 % interval over components of questions.
     """
-    member, pretrained = matcher.piece.member, matcher.config.paths.pretrained
-    device = matcher.encoder.word_embeddings.weight.device
-    train, folds = matcher.layout.table("train"), matcher.layout.fold_numbers()
-    found: dict[float, list[Retrieval]] = {tuned: [] for tuned in SHARES}
-    areas: dict[float, list[float]] = {tuned: [] for tuned in SHARES}
-    asking: list[np.ndarray] = []  # components of the questions that look for a duplicate
-    for fold in range(matcher.layout.folds):
-        piece = load_piece(matcher.layout.piece(matcher.piece.name, fold), pretrained)[0]
+    layout, pretrained = matcher.layout, matcher.config.paths.pretrained
+    train, folds = layout.train(), layout.fold_numbers()
+    areas: list[dict[float, float]] = []
+    firsts: list[pd.DataFrame] = []  # of every question with a duplicate: is that one nearest?
+    together: list[np.ndarray] = []  # the components of these questions
+    for fold in range(layout.folds):
+        tuned = load_fold_model(layout.fold_model(matcher.chosen.name, fold), pretrained).model
         own = train[folds == fold]
         questions, groups = labelled_groups(own)
-        for tuned in SHARES:
-            untuned, tokenizer = load_encoder(member.encoder, pretrained)
-            mean = average(untuned.to(device), piece.encoder, tuned)
-            vectors = _with(matcher, mean, tokenizer)(questions)
-            found[tuned].append(retrieval(vectors, groups))
-            areas[tuned].append(roc_auc_score(own["label"], pair_cosines(own, questions, vectors)))
-        component = _components_of_groups(own, questions, groups)
+        area, first = {}, {}
+        for part in SHARES:
+            vectors = _with(matcher, average(_untuned(matcher), tuned.encoder, part))(questions)
+            found = retrieval(vectors, groups)
+            first[part] = (found.ranks == 1).astype(float)
+            area[part] = roc_auc_score(own["label"], pair_cosines(own, questions, vectors))
+        areas.append(area)
+        firsts.append(pd.DataFrame(first))
         # Components are numbered in each fold anew.
-        asking.append(component[found[0.0][-1].groups] + 2 * len(train) * fold)
-    firsts = {tuned: np.concatenate([r.ranks for r in found[tuned]]) == 1 for tuned in SHARES}
-    together = np.concatenate(asking)
+        together.append(_components(own, questions, groups)[found.groups] + len(train) * fold)
+    first, component = pd.concat(firsts), np.concatenate(together)
     rows = {}
-    for tuned, first in firsts.items():
-        gain, *interval = mean_gain(first.astype(float) - firsts[0.0], together)
-        rows[f"{tuned:g}"] = {
-            "recall_at_1": share(first),
+    for part in SHARES:
+        gain, *interval = mean_gain((first[part] - first[0.0]).to_numpy(), component)
+        rows[f"{part:g}"] = {
+            "recall_at_1": share(first[part]),
             "gain": share(gain),
             "gain_interval": [share(end) for end in interval],
-            "auc": share(areas[tuned]),
+            "auc": share([area[part] for area in areas]),
         }
-    return {"queries": len(together), "share of the tuned weights": rows}
+    return {"queries": len(component), "share of the tuned weights": rows}
 
 
-def _components_of_groups(
-    frame: pd.DataFrame, questions: list[str], groups: np.ndarray
-) -> np.ndarray:
+def _components(frame: pd.DataFrame, questions: list[str], groups: np.ndarray) -> np.ndarray:
     """int64: group → the component of the question graph that it is part of."""
     rows = components(frame, key=wording)
-    of_question = {
-        **dict(zip(frame["query1"], rows, strict=True)),
-        **dict(zip(frame["query2"], rows, strict=True)),
-    }
+    of_question = dict(zip([*frame["query1"], *frame["query2"]], [*rows, *rows], strict=True))
     found = np.full(groups.max() + 1, -1)
     found[groups] = [of_question[question] for question in questions]
     return found
 
 
-def _with(matcher: Matcher, encoder: Encoder, tokenizer: PreTrainedTokenizerBase) -> Encode:
-    member = matcher.piece.member
-
-    def run(questions: list[str]) -> np.ndarray:
-        return encode(
-            encoder,
-            member.pooling,
-            tokenizer,
-            questions,
-            max_length=member.max_length,
-            precision=matcher.precision,
-        )
-
-    return run
+def _untuned(matcher: Matcher) -> Encoder:
+    encoder, _ = load_encoder(matcher.bi.member.encoder, matcher.config.paths.pretrained)
+    return encoder.to(matcher.encoder.device)
 
 
-def _cosine_quality(matcher: Matcher, encode: Encode) -> dict:
-    """Thresholds are chosen on the chosen fold's own training rows, everything else is dev."""
-    own, dev = _own_rows(matcher), matcher.layout.table("dev")
-    own_questions, own_groups = labelled_groups(own)
-    own_vectors = encode(own_questions)
-    cut = pair_threshold(own, own_questions, own_vectors)
-    questions, groups = labelled_groups(dev)
-    vectors = encode(questions)
-    cosines = pair_cosines(dev, questions, vectors)
-    group_cut, _ = best_threshold(own_vectors, own_groups)
-    found = retrieval(vectors, groups)
-    result = agreement(groups, numbers(cluster(vectors, group_cut), len(questions)))
-    return {
-        "accuracy": share((cosines >= cut) == (dev["label"] == 1)),
-        "auc": round(float(roc_auc_score(dev["label"], cosines)), 4),
-        "queries": len(found.ranks),
-        "among": len(questions),
-        "recall_at_1": round(found.recall_at_1, 4),
-        "mrr": round(found.mrr, 4),
-        "cluster_threshold": round(group_cut, 4),
-        "cluster_precision": round(result.precision, 4),
-        "cluster_recall": round(result.recall, 4),
-        "adjusted_rand": round(result.adjusted_rand, 4),
-    }
+def _with(matcher: Matcher, encoder: Encoder) -> Encode:
+    reading = Reading.of(matcher.bi.member, matcher.precision)
+    return lambda questions: encode(encoder, matcher.bi.tokenizer, questions, reading)
+
+
+def dev_table(matcher: Matcher) -> pd.DataFrame:
+    """The labelled pairs on which everything is measured.
+
+    Raises:
+        UserError: the run has none.
+    """
+    dev = matcher.layout.table("dev")
+    if dev is None:
+        raise UserError(f"The run in {matcher.layout.work} has no dev file to measure search on.")
+    return dev
+
+
+def _own_rows(matcher: Matcher) -> pd.DataFrame:
+    return matcher.layout.train()[matcher.layout.fold_numbers() == matcher.chosen.fold]
 
 
 def out_of_fold_threshold(matcher: Matcher, encode: Encode) -> float:
@@ -147,15 +147,10 @@ def pair_threshold(frame: pd.DataFrame, questions: list[str], vectors: np.ndarra
     return float(cuts[np.argmax(true * positive + (1 - false) * (1 - positive))])
 
 
-def _own_rows(matcher: Matcher) -> pd.DataFrame:
-    folds = matcher.layout.fold_numbers()
-    return matcher.layout.table("train")[folds == matcher.piece.fold]
-
-
 def pair_cosines(frame: pd.DataFrame, questions: list[str], vectors: np.ndarray) -> np.ndarray:
     """Cosine of each pair of a frame, whose questions' vectors of length 1 are given."""
-    row = {question: number for number, question in enumerate(questions)}
-    left, right = (vectors[[row[q] for q in frame[name]]] for name in ("query1", "query2"))
+    places = pd.Index(questions)
+    left, right = (vectors[places.get_indexer(frame[name])] for name in ("query1", "query2"))
     return np.einsum("ij,ij->i", left, right)
 
 

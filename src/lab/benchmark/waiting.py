@@ -3,46 +3,42 @@
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict
-from pathlib import Path
+from functools import partial
 
 from ...config import ROOT, load_config
-from ...data.prepare import SAMPLE
+from ...data.sources import SAMPLE
 from ...files import read_json
-from ...pipeline import STAGES, Pipeline
+from ...pipeline import STAGES, Pipeline, stage_name
 from ...step import MARKER
-from .turns import Spread, alternate, now
+from .scale import Bench
+from .turns import Spread, alternate, spread, timed
 
 
-def start_up(rounds: int) -> dict[str, float]:
+def start_up(bench: Bench) -> Spread:
     """Seconds of `python -m src --help`."""
+    command = [sys.executable, "-m", "src", "--help"]
 
     def run(_: int) -> float:
-        started = now()
-        subprocess.run(
-            [sys.executable, "-m", "src", "--help"], cwd=ROOT, check=True, capture_output=True
-        )
-        return now() - started
+        call = partial(subprocess.run, command, cwd=ROOT, check=True, capture_output=True)
+        return timed(call)[1]
 
-    return asdict(Spread.of(alternate({"--help": run}, rounds, "start-up")["--help"]))
+    return spread(alternate({"--help": run}, bench.scale.rounds, "start-up")["--help"])
 
 
-def stage_times(pretrained: Path, overrides: list[str]) -> dict[str, float]:
+def stage_times(bench: Bench) -> dict[str, float]:
     """Seconds of every stage of the profile `tiny` on the sample, in a folder of their own."""
     with tempfile.TemporaryDirectory() as folder:
         places = [
             f"data.dir={SAMPLE}",
             f"paths.work={folder}/work",
             f"paths.submissions={folder}/submissions",
-            f"paths.pretrained={pretrained}",
+            f"paths.pretrained={bench.pretrained}",
         ]
-        pipeline = Pipeline(load_config("tiny", [*places, *overrides]))
+        pipeline = Pipeline(load_config("tiny", [*places, *bench.scale.stages]))
         pipeline.run()
         return {
-            stage: round(sum(_seconds(step.folder) for step in pipeline.steps(stage)), 2)
+            stage_name(stage): round(
+                sum(read_json(step.folder / MARKER)["seconds"] for step in stage(pipeline)), 2
+            )
             for stage in STAGES
         }
-
-
-def _seconds(folder: Path) -> float:
-    return read_json(folder / MARKER)["seconds"]
