@@ -85,7 +85,7 @@ def tune(
 
     Accuracy, the competition's metric, is a step function of weights and threshold: the best of
     many trials owes its last pairs to luck and loses them on other pairs. The loss of the blend
-    minus the threshold moves with every pair (README.md, "What was tried").
+    minus the threshold moves with every pair (docs/experiments.md).
 
     Equal weights with the threshold 0 are the first trial, so the search never returns anything
     worse on the data it sees.
