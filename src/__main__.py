@@ -164,9 +164,10 @@ def launch(processes: int, command: tuple[str, ...]) -> None:
     if not torch.cuda.is_available():
         # --cpu would start one process only; these talk through gloo.
         os.environ["ACCELERATE_USE_CPU"] = "true"
-    launcher = [sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu"]
-    count = ["--num_processes", str(processes), "--num_machines", "1", "--mixed_precision", "no"]
-    os.execv(sys.executable, [*launcher, *count, "--dynamo_backend", "no", "-m", "src", *command])
+    options = "--multi_gpu --num_machines 1 --mixed_precision no --dynamo_backend no".split()
+    options += ["--num_processes", str(processes), "--main_process_port", "0", "-m", "src"]
+    launcher = [sys.executable, "-m", "accelerate.commands.launch"]
+    os.execv(sys.executable, [*launcher, *options, *command])
 
 
 _FILE = click.Path(path_type=Path)

@@ -97,7 +97,18 @@ def test_it_follows_names_and_imports(package: Package) -> None:
         ("config.py", "DEFAULT = 1", "DEFAULT = 2"),
         ("made.py", "LIMIT = 3", "LIMIT  =  3\n\n"),
     ],
-    ids="comment docstring message types neighbour neighbour attribute unused settings layout".split(),
+    ids=[
+        "comment",
+        "docstring",
+        "message",
+        "types",
+        "same file",
+        "imported file",
+        "attribute",
+        "unused",
+        "settings",
+        "layout",
+    ],
 )
 def test_what_does_not_count(package: Package, file: str, old: str, new: str) -> None:
     before = package.code()
@@ -135,12 +146,12 @@ def test_functions_among_the_arguments_are_followed(package: Package) -> None:
 
 
 def test_one_more_entry_of_a_registry_changes_nothing_for_the_others(package: Package) -> None:
-    package.files["made.py"] += '''
+    package.files["made.py"] += """
 KINDS: Registry[str, int] = {"a": 1}
 
 def chosen(name):
     return KINDS[name]
-'''
+"""
     package.files["made.py"] = "from src.fingerprint import Registry\n" + package.files["made.py"]
     before = package.code(lambda module: module.chosen)
     package.files["made.py"] = package.files["made.py"].replace('{"a": 1}', '{"a": 1, "b": 2}')

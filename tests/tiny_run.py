@@ -5,6 +5,9 @@ import signal
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
+
 from src.data.pairs import read_pairs, write_pairs
 
 ROOT = Path(__file__).parents[1]
@@ -16,6 +19,17 @@ def cut_sample(sample: Path, folder: Path, train: int = 240, other: int = 60) ->
         frame = read_pairs(sample / f"{role}.csv", labelled=role != "test").frame
         write_pairs(frame.iloc[:rows], folder / f"{role}.csv")
     return folder
+
+
+def fold_files(folder: Path, training: pd.DataFrame, own: pd.DataFrame, fold: int = 0):
+    """Files of one fold: what is trained on, and the fold's own rows."""
+    from src.training.fold_model import FoldFiles
+
+    files = FoldFiles(folder / "part.csv", folder / "table.csv", folder / "folds.npy", fold)
+    write_pairs(training, files.part)
+    write_pairs(own, files.table)
+    np.save(files.folds, np.full(len(own), fold))
+    return files
 
 
 def settings(folder: Path, pretrained: Path) -> list[str]:

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from src.data.pairs import read_pairs, write_pairs
 from src.ensemble import tune as tune_module
-from src.ensemble.blend import blend
+from src.ensemble.combine import Decision, blend
 from src.ensemble.cross_fit import cross_fitted_labels
 from src.ensemble.submission import validate_submission, write_submission
-from src.ensemble.tune import Decision, tune
+from src.ensemble.tune import tune
 from src.errors import UserError
 
 Logits = dict[str, np.ndarray]

@@ -177,6 +177,7 @@ def test_command_prints_json_and_writes_the_results(
     sample: Path, pretrained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hardware, "_SECONDS", 0.01)
+    monkeypatch.setattr(hardware, "_SHAPES", ((256, 256, 256),))
     data = cut_sample(sample, tmp_path / "data")
     scale = Scale.load("quick")
     # The stages on fewer pairs, too.

@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from src.models.scored import Scored
 
 from src.lab.studies.objectives.cosine import CosineMse, cosine_mse
 from src.lab.studies.objectives.triplet import (
@@ -14,7 +15,6 @@ from src.lab.studies.objectives.triplet import (
     squared_distances,
     triplet_losses,
 )
-from src.models.scored import Scored
 
 
 def test_cosine_mse_and_its_gradient():

@@ -15,13 +15,15 @@ from torch import nn
 from src.config import MemberConfig
 from src.data.pairs import read_pairs
 from src.errors import UserError
+from src.files import save_tensors, write_json
+from src.models import cross_encoder as cross_module
+from src.models import siamese as siamese_module
 from src.models.cross_encoder import CrossEncoder, CrossPairs
-from src.models.encoder import load_encoder
+from src.models.ngram import MODEL_TYPE, NgramEncoder
 from src.models.pooling import pool
-from src.models.registry import build_model, read_for
+from src.models.registry import build_model, load_encoder, read_pairs_for
 from src.models.siamese import Siamese, SiamesePairs
 from src.models.tokens import Tokens
-from src.models.use_embedded import UseEncoder
 
 FEATURES = [("u", "v", "|u-v|"), ("u", "v", "|u-v|", "u*v"), ("|u-v|", "u*v"), ("u", "v"), ("v",)]
 
@@ -137,14 +139,15 @@ def test_the_pooling_is_the_one_asked_for(tiny, pooling):
         close(model.embed(tokens), pool(tiny[0](tokens), tokens, pooling))
 
 
-def test_each_distinct_question_is_encoded_once(siamese, frame, tokenizer, encoded):
+def test_each_distinct_question_is_encoded_once(siamese, frame, tokenizer, encoded, monkeypatch):
     distinct = len({*frame["query1"], *frame["query2"]})
     assert distinct < 2 * len(frame)
     pairs = SiamesePairs(frame, tokenizer, 64)
     siamese(all_rows(pairs))
     assert encoded == [distinct]
     encoded.clear()
-    siamese.predict(pairs, batch_size=7)
+    monkeypatch.setattr(siamese_module, "_QUESTIONS", 7)
+    siamese.predict(pairs)
     assert sum(encoded) == distinct and max(encoded) == 7
 
 
@@ -157,7 +160,7 @@ def test_a_batch_holds_the_questions_of_its_rows(tokenizer, indices):
     )
     rows = np.arange(len(pairs))[::-2].copy()
     batch = pairs.collate(rows, np.zeros(len(rows), bool))
-    tokens = batch.questions
+    tokens = batch.tokens
     bounds = torch.cumsum(tokens.lengths, 0).tolist()
     held = [
         tokenizer.decode(tokens.ids[end - size : end], skip_special_tokens=True)
@@ -177,11 +180,14 @@ def test_groups_are_pairs_with_the_same_first_question(tokenizer):
 
 
 @pytest.mark.parametrize("batch_size", [1, 7, 128])
-def test_siamese_prediction_equals_the_forward_pass(siamese, frame, tokenizer, batch_size):
+def test_siamese_prediction_equals_the_forward_pass(
+    siamese, frame, tokenizer, batch_size, monkeypatch
+):
     pairs = SiamesePairs(frame, tokenizer, 64)
     with torch.no_grad():
         expected = siamese(all_rows(pairs)).logits
-    logits = siamese.predict(pairs, batch_size)
+    monkeypatch.setattr(siamese_module, "_QUESTIONS", batch_size)
+    logits = siamese.predict(pairs)
     assert logits.dtype == np.float64 and np.ptp(logits) > 0.01
     close(logits, expected)
     close(siamese.predict(SiamesePairs(swapped(frame), tokenizer, 64)), expected)
@@ -214,15 +220,19 @@ def test_cross_prediction_averages_both_orders(cross, frame, tokenizer):
 
 
 @pytest.mark.parametrize("batch_size", [1, 7])
-def test_a_cross_prediction_does_not_depend_on_its_batch(cross, frame, tokenizer, batch_size):
+def test_a_cross_prediction_does_not_depend_on_its_batch(
+    cross, frame, tokenizer, batch_size, monkeypatch
+):
     pairs = CrossPairs(frame, tokenizer, 64)
-    close(cross.predict(pairs, batch_size), cross.predict(pairs, 1000))
+    expected = cross.predict(pairs)
+    monkeypatch.setattr(cross_module, "_PAIRS", batch_size)
+    close(cross.predict(pairs), expected)
 
 
 def test_a_flag_reverses_its_own_row_only(frame, tokenizer):
     pairs = CrossPairs(frame, tokenizer, 64)
     rows, flags = np.array([4, 0, 7, 4]), np.array([True, False, True, False])
-    tokens = pairs.collate(rows, flags).sequences
+    tokens = pairs.collate(rows, flags).tokens
     expected = []
     for row, flag in zip(rows, flags, strict=True):
         ids = [
@@ -244,8 +254,8 @@ def test_segments_reach_the_encoder(pretrained):
     pairs = CrossPairs(make_frame([("咳嗽", "发烧了")]), tokenizer, 64)
     for flipped, expected in ((False, [0] * 5 + [1] * 5), (True, [0] * 6 + [1] * 4)):
         batch = pairs.collate(np.array([0]), np.array([flipped]))
-        assert batch.sequences.types.tolist() == expected
-    tokens = batch.sequences
+        assert batch.tokens.types.tolist() == expected
+    tokens = batch.tokens
     plain = Tokens.pack([tokens.ids.tolist()])
     with torch.no_grad():
         assert not torch.allclose(encoder.eval()(tokens), encoder(plain))
@@ -257,10 +267,10 @@ def test_the_cross_head_reads_mean_and_cls(cross, frame, tokenizer):
     batch = all_rows(CrossPairs(frame, tokenizer, 64))
     with torch.no_grad():
         cross(batch)
-        hidden = cross.encoder(batch.sequences)
+        hidden = cross.encoder(batch.tokens)
     hook.remove()
-    close(seen[0][:, :32], pool(hidden, batch.sequences, "mean"))
-    close(seen[0][:, 32:], pool(hidden, batch.sequences, "cls"))
+    close(seen[0][:, :32], pool(hidden, batch.tokens, "mean"))
+    close(seen[0][:, 32:], pool(hidden, batch.tokens, "cls"))
 
 
 def test_every_cross_pair_is_a_group_of_its_own(frame, tokenizer):
@@ -298,7 +308,7 @@ def test_a_long_pair_is_cut_where_it_is_longest(tokenizer):
     pairs = CrossPairs(make_frame([(long, short), (long, long)]), tokenizer, 16)
     whole = tokenizer(short)["input_ids"]
     for flipped in (False, True):
-        tokens = pairs.collate(np.array([0, 1]), np.full(2, flipped)).sequences
+        tokens = pairs.collate(np.array([0, 1]), np.full(2, flipped)).tokens
         assert tokens.lengths.tolist() == [32, 32]
         first = tokens.ids[:32].tolist()
         assert first[:5] == whole if flipped else first[-4:] == whole[1:]
@@ -322,7 +332,7 @@ def test_a_member_becomes_its_architecture(architecture, kind, frame, pretrained
     assert type(model) is kind
     if kind is Siamese:
         assert model.pooling == "max" and model.features == ("u*v", "|u-v|")
-    pairs = read_for(settings, frame, tokenizer)
+    pairs = read_pairs_for(settings, frame, tokenizer)
     assert pairs.lengths.max() == 16  # 8 tokens a question
     logits = model.predict(pairs)
     assert logits.shape == (len(frame),) and np.isfinite(logits).all()
@@ -350,11 +360,29 @@ def test_the_dropout_of_the_settings_reaches_encoder_and_head(pretrained):
 def test_a_sentence_encoder_serves_the_siamese_only(frame, tiny, pretrained, tmp_path):
     directory = tmp_path / "use"
     torch.manual_seed(0)
-    UseEncoder(len(tiny[1])).save(directory)
+    directory.mkdir()
+    save_tensors(NgramEncoder(len(tiny[1])).state_dict(), directory / "model.safetensors")
+    write_json(directory / "config.json", {"model_type": MODEL_TYPE, "vocab_size": len(tiny[1])})
     shutil.copy(pretrained / "tiny" / "tokenizer.json", directory)
     settings = member("siamese", directory)
     model, tokenizer = build_model(settings, pretrained, seed=1)
-    logits = model.predict(read_for(settings, frame, tokenizer))
+    logits = model.predict(read_pairs_for(settings, frame, tokenizer))
     assert logits.shape == (len(frame),) and np.isfinite(logits).all()
     with pytest.raises(UserError, match="architecture=siamese"):
         build_model(member("cross", directory), pretrained, seed=1)
+
+
+def test_an_unknown_architecture_names_the_known_ones(pretrained):
+    with pytest.raises(UserError, match="no architecture 'triplet'.*siamese, cross"):
+        build_model(member("triplet"), pretrained, seed=1)
+
+
+def test_a_network_computes_in_its_own_precision(pretrained, frame):
+    settings = member("siamese", training={"precision": "bf16"})
+    model, tokenizer = build_model(settings, pretrained, seed=1)
+    pairs = read_pairs_for(settings, frame, tokenizer)
+    rounded = model.predict(pairs)
+    model.precision = "fp32"
+    exact = model.predict(pairs)
+    assert (rounded != exact).any() and np.allclose(rounded, exact, atol=0.05)
+    assert model(all_rows(pairs)).vectors.dtype == torch.float32

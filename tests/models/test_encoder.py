@@ -30,9 +30,10 @@ from transformers import (
 from src.data.pairs import read_pairs
 from src.errors import UserError
 from src.models.e5_file import dequantise
-from src.models.embedded import convert, find_weights
-from src.models.encoder import Encoder, load_encoder
+from src.models.e5_wheel import convert, find_weights
+from src.models.registry import load_encoder
 from src.models.tokens import Tokens
+from src.models.transformer import TransformerEncoder
 from src.models.unigram import Vocabulary, build_tokenizer, chinese_pieces
 
 VOCABULARY, BOS, PAD, EOS, FIRST = 6862, 0, 1, 2, 4  # of the tiny encoder's tokenizer
@@ -115,7 +116,7 @@ def twins():
     reference = BertModel(config, add_pooling_layer=False).eval()
     backbone = BertModel(BertConfig(**BERT_LIKE), add_pooling_layer=False)
     backbone.load_state_dict(reference.state_dict())
-    return reference, Encoder(backbone).eval()
+    return reference, TransformerEncoder(backbone).eval()
 
 
 def edit_json(path, **changes):
@@ -180,7 +181,7 @@ def test_the_padded_path_knows_segments(twins):
     backbone = BertModel(BertConfig(**BERT_LIKE), add_pooling_layer=False)
     backbone.config.model_type = "not known to be safe to pack"
     backbone.load_state_dict(reference.state_dict())
-    encoder = Encoder(backbone).eval()
+    encoder = TransformerEncoder(backbone).eval()
     assert packed.packed and not encoder.packed
     tokens = Tokens.pack([[0, 9, 8, 7, 2], [0, 5, 2]], [[0, 0, 1, 1, 1], [0, 1, 1]])
     with torch.no_grad():

@@ -5,11 +5,13 @@ checkpoint, then loaded, trained for two steps by both architectures, saved, loa
 """
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tiny_run import ROOT
 
 SCRIPT = """
 import json, sys
@@ -20,8 +22,9 @@ import torch
 from transformers import BertConfig, BertModel, BertTokenizerFast
 
 from src.config import load_config
+from tiny_run import fold_files
 from src.step import peak_memory_gb
-from src.training.member import predict_piece, train_piece
+from src.training.fold_model import load_fold_model, train_fold_model
 
 folder = Path(sys.argv[1])
 encoder = folder / "roberta-large-shape"
@@ -49,11 +52,11 @@ pairs = pd.DataFrame({"id": ["0", "1", "2", "3"], "category": "",
 answer = {"parameters": parameters}
 for name, member in config.members.items():
     member = member.model_copy(update={"encoder": str(encoder)})
-    piece = folder / name
-    piece.mkdir()
-    train_piece(member, 0, 0.5, pairs, {"oof": pairs}, folder, piece, name)
-    again = predict_piece(pairs, folder, piece)
-    answer[name] = {"same": bool(np.array_equal(again, np.load(piece / "oof.npy"))),
+    made = folder / name
+    made.mkdir()
+    train_fold_model(member, fold_files(made, pairs, pairs), 0.5, folder, None, made)
+    again = load_fold_model(made, folder).predict(pairs)
+    answer[name] = {"same": bool(np.array_equal(again, np.load(made / "oof.npy"))),
                     "finite": bool(np.isfinite(again).all())}
 answer["peak_memory_gb"] = round(peak_memory_gb(), 2)
 print(json.dumps(answer))
@@ -68,7 +71,8 @@ def test_large_profile_trains_and_predicts(tmp_path: Path) -> None:
         [sys.executable, "-c", SCRIPT, str(tmp_path)],
         capture_output=True,
         text=True,
-        cwd=Path(__file__).parents[1],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])},
     )
     assert run.returncode == 0, run.stderr[-2000:]
     answer = json.loads(run.stdout.splitlines()[-1])

@@ -39,7 +39,7 @@ def finished_run(
     np.save(folder / "tune" / "cross_fitted.npy", np.array(decided))
     read = [folder / name for name in ("prepare/train.csv", "split/folds.npy")]
     read += [*sorted(folder.glob("train/m/*/oof.npy"))]
-    tuned_on = [sha256(file) for file in read]
+    tuned_on = [[file.name, sha256(file)] for file in read]
     write_json(folder / "tune" / "done.json", {"inputs": tuned_on})
     return folder
 

@@ -25,7 +25,7 @@ from src.report.metrics import (
     per_category,
 )
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 unhurried = settings(deadline=None)  # the first call imports scipy.stats
 answers = st.lists(
     st.tuples(st.integers(0, 1), st.integers(0, 1), st.integers(0, 5)), min_size=1, max_size=40

@@ -15,9 +15,8 @@ from torch.nn import functional
 
 from src.config import AdversarialConfig, MemberConfig
 from src.data.pairs import read_pairs
-from src.models.registry import build_model, read_for
-from src.training.adversarial import Perturbation
-from src.training.step import accumulate_gradient
+from src.models.registry import build_model, read_pairs_for
+from src.training.adversarial import Perturbation, accumulate_gradient
 
 SHAPE = (6, 3)
 GRADIENTS = arrays(np.float32, SHAPE, elements=st.floats(-100, 100, width=32))
@@ -218,7 +217,7 @@ class Batches:
         member = MemberConfig(architecture=architecture, encoder="tiny", training=settings)
         self.model, tokenizer = build_model(member, pretrained, seed=1)
         self.frame = read_pairs(sample / "train.csv", labelled=True).frame.iloc[::40]
-        self.pairs = read_for(member, self.frame.reset_index(drop=True), tokenizer)
+        self.pairs = read_pairs_for(member, self.frame.reset_index(drop=True), tokenizer)
         self.accelerator = Accelerator(mixed_precision="no")
         self.model.to(self.accelerator.device).train()
 

@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny_run import cut_sample, settings
+from tiny_run import ROOT, cut_sample, settings
 
 from src.config import load_config
-from src.pipeline import Pipeline
-
-REPOSITORY = Path(__file__).parents[1]
+from src.pipeline import Pipeline, train
 
 # 49 pairs in batches of 8: of the last batch's single pair, one process gets nothing.
 SCRIPT = """
@@ -27,10 +25,11 @@ from safetensors.torch import save_file
 
 from src.config import MemberConfig
 from src.data.pairs import read_pairs
-from src.models.build import build_model, read_for
-from src.training.loop import train
-from src.training.member import train_piece
+from src.models.registry import build_model, read_pairs_for
+from src.training.fold_model import train_fold_model
+from src.training.loop import Conduct, LabelledPairs, train
 from src.training.objective import Objective
+from tiny_run import fold_files
 
 data, pretrained, out = map(Path, sys.argv[1:])
 frame = read_pairs(data / "train.csv", labelled=True).frame
@@ -54,18 +53,21 @@ for name, (architecture, adversarial, accumulation) in tasks.items():
         },
     )
     model, tokenizer = build_model(member, pretrained, 1)
-    history = train(
-        model, read_for(member, training, tokenizer), training["label"].to_numpy(),
-        read_for(member, valid, tokenizer), valid["label"].to_numpy(), member.training,
-        Objective(member.training.label_smoothing),
-        swap=0.5, seed=5, checkpoint=out / "none.safetensors", title=name,
-    ).history
+    read = [
+        LabelledPairs(read_pairs_for(member, part, tokenizer), part["label"].to_numpy())
+        for part in (training, valid)
+    ]
+    conduct = Conduct(name, 5, 0.5, out / "none.safetensors")
+    history = train(model, *read, member.training, Objective.of(member), conduct).history
     state, losses = PartialState(), {k: str(v) for k, v in history[0].items()}
     file = out / f"{name}-{state.process_index}of{state.num_processes}.safetensors"
     save_file(model.state_dict(), file, metadata=losses)
-train_piece(
+folder = out / f"files{state.process_index}of{state.num_processes}"
+folder.mkdir()
+train_fold_model(
     member.model_copy(update={"training": member.training.model_copy(update={"epochs": 2})}),
-    0, 0.5, training, {"oof": valid}, pretrained, out / f"piece{state.num_processes}", "piece",
+    fold_files(folder, training, valid), 0.5, pretrained, None,
+    out / f"model{state.num_processes}",
 )
 """
 TASKS = [
@@ -116,7 +118,7 @@ def launch(*arguments: str) -> subprocess.CompletedProcess:
     environment = os.environ | {
         "ACCELERATE_USE_CPU": "true",
         "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": str(REPOSITORY),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]),
     }
     return subprocess.run(
         [*command, *arguments], env=environment, capture_output=True, text=True, timeout=300
@@ -145,24 +147,31 @@ def test_two_processes_train_the_weights_of_one(runs: Path, name):
             assert (two[key] - one[key]).norm() <= 1e-4 * one[key].norm(), key
 
 
-def test_a_piece_is_written_once_and_predicts_the_same(runs: Path):
-    one, two = runs / "piece1", runs / "piece2"
+def test_a_fold_model_is_written_once_and_predicts_the_same(runs: Path):
+    one, two = runs / "model1", runs / "model2"
     names = sorted(path.name for path in one.iterdir())
     assert names == ["history.json", "member.json", "model.safetensors", "oof.npy"]
     assert sorted(path.name for path in two.iterdir()) == names
     np.testing.assert_allclose(np.load(two / "oof.npy"), np.load(one / "oof.npy"), atol=1e-3)
 
 
-def test_a_launched_command_trains_a_piece_that_an_ordinary_run_finds_done(
+def test_a_launched_command_trains_what_an_ordinary_run_finds_done(
     tmp_path: Path, pretrained: Path, sample: Path
 ):
-    """The steps before training are made by one process, the piece by both."""
+    """The steps before training are made by one process, the weights by both."""
     cut_sample(sample, tmp_path / "data")
     overrides = settings(tmp_path, pretrained)
-    piece = ["--member", "siamese-fgm", "--fold", "1"]
-    run = launch("-m", "src", "train", "--profile", "tiny", *piece, *overrides)
+    command = ["train", "--profile", "tiny", "--member", "siamese-fgm", "--fold", "1", *overrides]
+    run = subprocess.run(
+        [sys.executable, "-m", "src", "launch", "2", *command],
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert run.returncode == 0, run.stderr[-4000:]
     assert run.stderr.count("── train siamese-fgm fold 1") == 1
-    pipeline = Pipeline(load_config("tiny", overrides))
-    current = {step.name: step.is_current() for step in pipeline.steps("train")}
+    current = {
+        step.name: step.is_current() for step in train(Pipeline(load_config("tiny", overrides)))
+    }
     assert [name for name, done in current.items() if done] == ["train siamese-fgm fold 1"]

@@ -9,9 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, tensor
 
-from src.models.scored import Scored
+from src.config import MemberConfig
+from src.errors import UserError
+from src.models.api import Scored
 from src.models.siamese import SiameseBatch
-from src.training.objective import TEMPERATURE, Objective, contrastive_loss
+from src.training.contrastive import TEMPERATURE
+from src.training.contrastive import contrastive_loss as term
+from src.training.objective import Objective
 
 
 def vectors_at(*degrees: float) -> Tensor:
@@ -39,6 +43,11 @@ def test_cross_entropy_with_smoothed_labels():
     expected = -(goals * chances.log() + (1 - goals) * (1 - chances).log()).sum()
     loss = Objective(label_smoothing=0.05)(Scored(logits), None, labels)
     assert loss.item() == pytest.approx(expected.item(), rel=1e-6)
+
+
+def contrastive_loss(vectors: Tensor, left: Tensor, right: Tensor, same: Tensor) -> Tensor:
+    """The term over pairs of rows of `vectors`."""
+    return term(Scored(None, vectors), SiameseBatch(None, left, right), same.float())
 
 
 def test_contrastive_loss_by_hand():
@@ -73,10 +82,24 @@ def test_the_objective_weighs_the_contrastive_loss_by_pairs():
     batch = SiameseBatch(None, tensor([0, 0]), tensor([1, 2]))
     scored = Scored(tensor([2.0, -1.0]), vectors)
     plain = Objective()(scored, batch, labels)
-    both = Objective(contrastive=0.3)(scored, batch, labels)
+    both = Objective(weights={"contrastive": 0.3})(scored, batch, labels)
     mean = contrastive_loss(vectors, batch.left, batch.right, labels == 1)
     assert (both - plain).item() == pytest.approx(0.3 * 2 * mean.item(), rel=1e-6)
-    assert Objective(contrastive=0.3)(Scored(scored.logits), None, labels) == plain
+    assert Objective(weights={"contrastive": 0.0})(scored, batch, labels) == plain
+
+
+def test_a_network_without_question_vectors_has_no_contrastive_loss():
+    objective = Objective(weights={"contrastive": 0.3})
+    with pytest.raises(UserError, match="losses.contrastive.*architecture=siamese"):
+        objective(Scored(tensor([2.0])), None, tensor([1.0]))
+
+
+def test_an_objective_is_made_of_a_members_settings():
+    settings = {"architecture": "siamese", "encoder": "tiny"}
+    member = MemberConfig(**settings, losses={"contrastive": 0.2})
+    assert Objective.of(member) == Objective(0.05, {"contrastive": 0.2})
+    with pytest.raises(UserError, match="no loss 'focal'.*contrastive"):
+        Objective.of(MemberConfig(**settings, losses={"focal": 1.0}))
 
 
 @given(st.integers(0, 10_000))

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from tiny_run import fold_files
 from torch import nn
 
 from src.config import MemberConfig
 from src.data.pairs import read_pairs
-from src.models.registry import build_model, read_for
-from src.training.loop import train
-from src.training.member import train_piece
+from src.models.registry import build_model, read_pairs_for
+from src.training.fold_model import train_fold_model
+from src.training.loop import Conduct, LabelledPairs, train
 from src.training.objective import Objective
 from src.training.vocabulary import cut_vocabulary, occurring_ids
 
@@ -93,30 +94,23 @@ def test_training_gives_the_weights_of_the_whole_table(
             "adversarial": {"method": attack},
         },
     )
-    (tmp_path / "piece").mkdir()
-    train_piece(member, 0, 0.5, training, {"oof": valid}, pretrained, tmp_path / "piece", "cut")
-    cut = load_file(tmp_path / "piece" / "model.safetensors")
+    folder = tmp_path / "cut"
+    folder.mkdir()
+    train_fold_model(member, fold_files(tmp_path, training, valid), 0.5, pretrained, None, folder)
+    cut = load_file(folder / "model.safetensors")
 
     model, tokenizer = build_model(member, pretrained, member.seed)
     name, _ = next(iter(model.encoder.named_parameters(prefix="encoder")))
     untrained = model.encoder.word_embeddings.weight.detach().clone()
-    pairs, valid_pairs = (read_for(member, part, tokenizer) for part in (training, valid))
-    train(
-        model,
-        pairs,
-        training["label"].to_numpy(),
-        valid_pairs,
-        valid["label"].to_numpy(),
-        member.training,
-        Objective(member.training.label_smoothing),
-        swap=0.5,
-        seed=member.seed,
-        checkpoint=tmp_path / "none.safetensors",
-        title="whole",
-    )
+    read = [
+        LabelledPairs(read_pairs_for(member, part, tokenizer), part["label"].to_numpy())
+        for part in (training, valid)
+    ]
+    model.precision = "fp32"
+    train(model, *read, member.training, Objective.of(member), Conduct("", member.seed, 0.5))
     whole = model.state_dict()
     assert cut.keys() == whole.keys() and cut[name].shape == whole[name].shape
-    seen = np.union1d(pairs.vocabulary, valid_pairs.vocabulary)
+    seen = np.union1d(*(part.pairs.vocabulary for part in read))
     unseen = np.setdiff1d(np.arange(len(untrained)), [0, *tokenizer.all_special_ids, *seen])
     assert len(unseen) > 0 and torch.equal(cut[name][unseen], untrained[unseen])
     assert not torch.equal(whole[name][unseen], untrained[unseen])  # decayed for nothing

