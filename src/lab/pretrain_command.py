@@ -7,7 +7,7 @@ from ..__main__ import open_pipeline, settings
 
 @click.command()
 @settings
-def command(profile: str | None, overrides: tuple[str, ...]) -> None:
+def command(**run) -> None:
     """Continue pre-training the profile's encoders on the unlabelled questions.
 
     Not part of `run`: name the directory that it prints as a member's encoder to use it. The
@@ -15,4 +15,4 @@ def command(profile: str | None, overrides: tuple[str, ...]) -> None:
     """
     from .pretraining.pretrain import pretrain_encoders
 
-    pretrain_encoders(open_pipeline(profile, overrides))
+    pretrain_encoders(open_pipeline(**run))

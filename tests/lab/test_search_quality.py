@@ -8,7 +8,7 @@ from src.lab.benchmark.search_benchmark import exported
 from src.lab.benchmark.vector_quality import (
     on_dev,
     out_of_fold,
-    out_of_fold_threshold,
+    own_threshold,
     pair_cosines,
     pair_threshold,
 )
@@ -61,7 +61,7 @@ def test_labels_of_dev_choose_no_threshold(matcher: Matcher, monkeypatch):
 def test_only_rows_outside_the_training_choose_the_threshold(matcher: Matcher, monkeypatch):
     """Labels of the pairs that the model was trained on change nothing, those of its fold do."""
     read, own = Layout.train, matcher.layout.fold_numbers() == matcher.chosen.fold
-    found = out_of_fold_threshold(matcher, matcher.encode)
+    found = own_threshold(matcher, matcher.encode)
 
     def with_flipped(rows: np.ndarray) -> float:
         def flipped(layout: Layout) -> pd.DataFrame:
@@ -69,7 +69,7 @@ def test_only_rows_outside_the_training_choose_the_threshold(matcher: Matcher, m
             return frame.assign(label=frame["label"].where(~rows, 1 - frame["label"]))
 
         monkeypatch.setattr(Layout, "train", flipped)
-        return out_of_fold_threshold(matcher, matcher.encode)
+        return own_threshold(matcher, matcher.encode)
 
     assert with_flipped(~own) == found
     assert with_flipped(own) != found

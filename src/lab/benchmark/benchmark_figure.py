@@ -39,22 +39,16 @@ def _ratios(axes: Axes, speed: Mapping[str, Any]) -> None:
     axes.plot(rows["median"], heights, "o", color=BLUE)
     axes.axvline(1.0, color=GREY, linewidth=1.0)
     axes.set_yticks(heights, rows.index, fontsize=7)
-    axes.set_xlim(left=0)
-    axes.set_xlabel(f"pairs a second, {OURS} / {THEIRS}")
-    axes.set_title("Speed")
+    axes.set(xlim=(0, None), xlabel=f"pairs a second, {OURS} / {THEIRS}", title="Speed")
 
 
 def _growth(axes: Axes, rows: Sequence[Mapping[str, Any]], quantity: str) -> None:
-    """Seconds of an epoch against the factor."""
     factors = [row["factor"] for row in rows]
     for library, colour in ((OURS, BLUE), (THEIRS, ORANGE)):
         seconds = pd.DataFrame([row["seconds"][library] for row in rows])
         axes.plot(factors, seconds["median"], "o-", color=colour, label=library)
-        low, high = seconds["low"], seconds["high"]
-        axes.fill_between(factors, low, high, color=colour, alpha=0.2, linewidth=0)
+        axes.fill_between(factors, seconds["low"], seconds["high"], color=colour, alpha=0.2)
     axes.set_xticks(factors, [f"{factor}×" for factor in factors])
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel(quantity)
-    axes.set_ylabel("seconds of an epoch, bi-encoder")
-    axes.legend()
+    axes.set(ylim=(0, None), xlabel=quantity, ylabel="seconds of an epoch, bi-encoder")
     axes.set_title(f"Cost and {quantity}")
+    axes.legend()

@@ -17,11 +17,8 @@ FACTORS = (1, 2, 4)
 def growth(bench: Bench) -> dict[str, list[dict[str, Any]]]:
     """Seconds of an epoch of each library at 1, 2 and 4 times the pairs or the length.
 
-    Only pairs of which nothing is cut at any factor are taken for the length.
-
-    Returns:
-        By "pairs" and "length", one row a factor: factor, pairs, mean `tokens` of a question
-        (of round 0), and the libraries' `seconds`.
+    Only pairs of which nothing is cut at any factor are taken for the length. `tokens` is the mean
+    of a question in round 0.
 
     Raises:
         UserError: all questions are too long for that.

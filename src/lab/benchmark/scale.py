@@ -40,7 +40,6 @@ class Bench:
 
     Attributes:
         frame, dev: labelled pairs, by which everything is measured; there may be no dev.
-        pretrained: folder of the encoders' directories.
         precisions: the last one is the fastest.
         peaks: FLOP a second of a matrix product, by precision.
         ours: this project's architectures over the encoder.

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.special import expit, logit
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from sklearn.metrics import roc_auc_score
@@ -24,14 +23,7 @@ from ...search.mine import mine
 from ...search.onnx import MODEL, MODEL_INT8, run_onnx
 from ...step import peak_memory_gb
 from .turns import now, timed
-from .vector_quality import (
-    dev_table,
-    on_dev,
-    out_of_fold,
-    out_of_fold_threshold,
-    pair_cosines,
-    share,
-)
+from .vector_quality import dev_table, on_dev, out_of_fold, own_threshold, pair_cosines, share
 
 MINED, SEARCHED, MANY = 10_000, 100_000, 1_000_000
 PARITY_PAIRS = 200
@@ -66,9 +58,9 @@ def mining(matcher: Matcher, folder: Path) -> dict[str, Any]:
     """The article's task: the most similar pairs among 10,000 questions, against the time that
     the cross-encoder would take at the rate measured here."""
     frames = [matcher.layout.train(), dev_table(matcher)]
-    columns = [frame[name].str.strip() for frame in frames for name in ("query1", "query2")]
+    texts = [text.strip() for f in frames for name in ("query1", "query2") for text in f[name]]
     path = folder / "mined.txt"
-    write_text(path, "\n".join(pd.unique(pd.concat(columns))[:MINED]))
+    write_text(path, "\n".join(list(dict.fromkeys(texts))[:MINED]))
     index, opening = timed(lambda: open_index(path, matcher))
     found, searching = timed(lambda: mine(index, 100))
     pairs = len(index) * (len(index) - 1) // 2
@@ -116,14 +108,11 @@ def a_million(matcher: Matcher, folder: Path) -> dict[str, Any]:
 def _a_million(folder: Path, width: int) -> dict[str, Any]:
     index, built = timed(lambda: _synthetic(folder / "many.txt", MANY, width))
     rng = np.random.default_rng(1)
-    rows = rng.choice(len(index), 100, replace=False)
-    queries = _noisy(index.vectors[rows], rng)
+    queries = _noisy(index.vectors[rng.choice(len(index), 100, replace=False)], rng)
     _, exact = exact_nearest(queries, index.vectors, 10)
     answers = [timed(partial(index.nearest, query[None], 10)) for query in queries]
-    hits = [
-        len(np.intersect1d(found[0], wanted))
-        for ((_, found), _), wanted in zip(answers, exact, strict=True)
-    ]
+    pairs = zip(answers, exact, strict=True)
+    hits = [len(np.intersect1d(found, wanted)) for ((_, found), _), wanted in pairs]
     return {
         "questions": len(index),
         "index_s": round(built, 1),
@@ -201,7 +190,7 @@ def _cost_of_int8(exact: Matcher, bi: Path, cross: Path) -> dict[str, list[float
     dev = dev_table(exact)
     is_same, (questions, _) = (dev["label"] == 1).to_numpy(), labelled_groups(dev)
     # Chosen for the fp32 vectors; whoever takes the int8 model has no other.
-    cut = out_of_fold_threshold(exact, lambda texts: run_onnx(bi, MODEL, texts))
+    cut = own_threshold(exact, lambda texts: run_onnx(bi, MODEL, texts))
     pairs = list(zip(dev["query1"], dev["query2"], strict=True))
     graphs = (MODEL, MODEL_INT8)
     cosines = [pair_cosines(dev, questions, run_onnx(bi, name, questions)) for name in graphs]

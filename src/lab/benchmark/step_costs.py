@@ -35,8 +35,9 @@ def attack_costs(bench: Bench) -> Costs:
     costs: Costs = {}
     for name, ours in bench.ours.items():
         turns = attack_turns(ours, bench, bench.scale.train_pairs // 2)
-        seconds = {k: work["seconds"] for k, work in race(turns, bench.scale.rounds, name).items()}
-        costs[name] = {attack: spread(seconds[attack] / seconds["none"]) for attack in ATTACKS[1:]}
+        works = race(turns, bench.scale.rounds, f"attacks, {name}")
+        clean = works.pop("none")["seconds"]
+        costs[name] = {attack: spread(work["seconds"] / clean) for attack, work in works.items()}
     return costs
 
 
@@ -48,16 +49,15 @@ def step_parts(bench: Bench) -> Costs:
         pass, of those of a matrix product measured in the same round; and of `update_share`:
         clipping and AdamW, of the whole step.
     """
-    found = {}
+    found: Costs = {}
     for name, ours in bench.ours.items():
         ours.model.precision = bench.fastest
-        ours.model.train()
         with ours.cut_vocabulary():
             parts, tokens = _parts(ours)
-            turns = {part: _timed(call) for part, call in parts.items()}
+            turns = {part: _seconds(call) for part, call in parts.items()}
             turns["peak"] = partial(product_peak, bench.fastest, bench.device)
-            each = alternate(turns, bench.scale.rounds, f"parts, {name}")
-        encoder, gradient, update, peak = (np.array(seconds) for seconds in each.values())
+            rounds = alternate(turns, bench.scale.rounds, f"parts, {name}")
+        encoder, gradient, update, peak = (np.array(values) for values in rounds.values())
         flop = flop_per_token(ours.model.encoder, training=True) * tokens
         found[name] = {
             "encoder_share_of_peak": spread(flop / encoder / peak),
@@ -66,23 +66,21 @@ def step_parts(bench: Bench) -> Costs:
     return found
 
 
-def _timed(call: Callable[[], None]) -> Turn[float]:
+def _seconds(call: Callable[[], None]) -> Turn[float]:
     return lambda _: timed(call)[1]
 
 
 def _parts(ours: Ours) -> tuple[dict[str, Callable[[], None]], int]:
     """The parts of a step as `training.loop.train` puts them together, and the batch's tokens."""
-    model, settings = ours.model, ours.member.training
-    accelerator = Accelerator(mixed_precision="no")
-    pairs, rng = ours.read(ours.frame), np.random.default_rng(0)
-    rows = epoch_batches(pairs.groups, pairs.lengths, settings.batch_pairs, rng)[0]
-    batch = pairs.collate(rows, np.zeros(len(rows), bool)).to(model.device)
-    goals = ours.frame["label"].to_numpy(np.float32)[rows]
-    labels, objective = torch.from_numpy(goals).to(model.device), Objective.of(ours.member)
-    optimizer = make_optimizer(model, settings)
+    model, settings = ours.model.train(), ours.member.training
+    accelerator, optimizer = Accelerator(mixed_precision="no"), make_optimizer(model, settings)
+    data, rng = ours.labelled(ours.frame), np.random.default_rng(0)
+    rows = epoch_batches(data.pairs.groups, data.pairs.lengths, settings.batch_pairs, rng)[0]
+    batch = data.pairs.collate(rows, np.zeros(len(rows), bool)).to(model.device)
+    labels = torch.from_numpy(data.labels[rows].astype(np.float32)).to(model.device)
+    objective, words = Objective.of(ours.member), model.encoder.word_embeddings
 
     def encoder() -> None:
-        """Forward and backward through the encoder alone."""
         with autocast(model.device, model.precision):
             hidden = model.encoder(batch.tokens)
         hidden.backward(torch.ones_like(hidden))
@@ -92,7 +90,6 @@ def _parts(ours: Ours) -> tuple[dict[str, Callable[[], None]], int]:
         return objective(network(batch), batch, labels) / len(labels)
 
     def gradient() -> None:
-        words = model.encoder.word_embeddings
         accumulate_gradient(loss, model, words, settings.adversarial, accelerator)
 
     def update() -> None:

@@ -133,7 +133,7 @@ def _own_rows(matcher: Matcher) -> pd.DataFrame:
     return matcher.layout.train()[matcher.layout.fold_numbers() == matcher.chosen.fold]
 
 
-def out_of_fold_threshold(matcher: Matcher, encode: Encode) -> float:
+def own_threshold(matcher: Matcher, encode: Encode) -> float:
     """`pair_threshold` on the rows of train that the chosen fold's model was not trained on."""
     own = _own_rows(matcher)
     questions, _ = labelled_groups(own)

@@ -73,9 +73,8 @@ def head_warning(
 ) -> str | None:
     """What to tell the user of a masked-LM head that is missing or random; None where it is fine.
 
-    Published checkpoints lack the head, or carry one that was never trained
-    (hfl/chinese-roberta-wwm-ext-large). A head is called random when it predicts masked tokens no
-    better than their frequencies do.
+    Published checkpoints lack it, or carry one that was never trained (as does
+    hfl/chinese-roberta-wwm-ext-large): it predicts masked tokens no better than their frequencies.
     """
     heads = [key for key in missing if "predictions" in key or "lm_head" in key or "lm_loss" in key]
     cost = "t will be trained from nothing, at first at the encoder's cost."

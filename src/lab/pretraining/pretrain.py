@@ -36,11 +36,9 @@ def pretraining_step(
 ) -> Step:
     """Trains the model `source` (a directory or a hub name) on `questions` into `folder`.
 
-    Warns of a language-model head that is missing or random, unless the whole source is random
-    by intention (`from_scratch`).
-
     The folder is a model directory like any other, with the language-model head, so that it can
-    be pre-trained further; pretraining.json holds the mean loss of each epoch.
+    be pre-trained further; pretraining.json holds the mean loss of each epoch. A head that is
+    missing or random is warned of, unless that is the intention (`from_scratch`).
 
     Raises:
         UserError: `folder` is the source, which would be lost.
@@ -74,9 +72,8 @@ def _make(
 ) -> None:
     torch.manual_seed(settings.seed)  # a missing head and the row of a new mask token are drawn
     model, tokenizer, missing = load(source, settings.dropout)
-    warning = None
-    if not from_scratch:
-        warning = head_warning(name, missing, model, tokenizer, questions)
+    checked = (name, missing, model, tokenizer, questions)
+    warning = None if from_scratch else head_warning(*checked)
     if warning:
         print(f"  ! {warning}", file=sys.stderr, flush=True)
     task = make_task(model.config.model_type, questions, tokenizer, settings.max_length)
@@ -90,8 +87,7 @@ def pretrain_encoders(pipeline: Pipeline) -> list[Path]:
     """Continue pre-training every Transformer of the profile on train, test and external.
 
     Questions that occur in dev are left out: its score stays one on questions that no part of the
-    run has read. Those of train are read, whichever fold they are in. Prints how the result is
-    used and what a score of it means, and returns the directories.
+    run has read. Prints how the directories, which it returns, are used, and what a score means.
 
     Raises:
         UserError: an encoder cannot be pre-trained, or would be pre-trained into itself.

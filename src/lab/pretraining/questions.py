@@ -1,6 +1,6 @@
 """The unlabelled questions that a language model may read."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import pandas as pd
 
@@ -14,15 +14,11 @@ def collect(frames: Iterable[pd.DataFrame], held_out: Iterable[pd.DataFrame] = (
         held_out: pair frames whose questions, in any spelling, are not to be read: a score on
             questions that the encoder has read without their labels is not one on new questions.
     """
-    banned = {wording(text) for frame in held_out for text in _texts(frame)}
-    found = {
-        question_key(text): text
-        for frame in frames
-        for text in _texts(frame)
-        if wording(text) not in banned
-    }
+    banned = {wording(text) for text in _texts(held_out)}
+    found = {question_key(text): text for text in _texts(frames) if wording(text) not in banned}
     return list(found.values())
 
 
-def _texts(frame: pd.DataFrame) -> list[str]:
-    return [text for pair in zip(frame["query1"], frame["query2"], strict=True) for text in pair]
+def _texts(frames: Iterable[pd.DataFrame]) -> Iterator[str]:
+    for frame in frames:
+        yield from frame[["query1", "query2"]].to_numpy().ravel()

@@ -7,58 +7,31 @@
 | XLNet              | tokens in a random order of factorisation   | Yang et al. 2019      |
 
 Masking and permutation are done by transformers' collators. Batches hold questions of one length,
-so nothing is padded, except by one token where XLNet's collator wants an even length.
+so nothing is padded, except by one token where XLNet's collator wants an even length. Labels of
+positions that are not predicted are IGNORED.
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
+import transformers
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import (
-    AlbertForPreTraining,
-    AutoModelForMaskedLM,
-    DataCollatorForLanguageModeling,
-    DataCollatorForPermutationLanguageModeling,
-    XLNetLMHeadModel,
-)
 
 from ...models.api import Tokenizer
-from .whole_words import spread_offsets, two_parts
+from .whole_words import encode_words, two_parts
 
-IGNORED = -100  # the label of a position that is not to be predicted
+IGNORED = -100
 MASKED_SHARE = 0.15  # of the words
 LONGEST_SPAN = 3  # tokens that XLNet predicts in a row; its 5 are for texts of 512
-
-Encoded = dict[str, Any]  # tokens of one question as the masking collator wants them
-
-
-class Task(Protocol):
-    """Questions made ready for one pre-training task."""
-
-    lengths: np.ndarray  # int64[N]: only questions of one length may share a batch
-
-    def loss(self, model: nn.Module, rows: np.ndarray, rng: np.random.Generator) -> Tensor:
-        """Mean loss over what is predicted in the questions `rows`; 0 where that is nothing."""
-        ...
 
 
 def model_class(model_type: str) -> Any:
     """The class with the heads of the architecture's task."""
-    return {"albert": AlbertForPreTraining, "xlnet": XLNetLMHeadModel}.get(
-        model_type, AutoModelForMaskedLM
-    )
-
-
-def make_task(
-    model_type: str, questions: Sequence[str], tokenizer: Tokenizer, max_length: int
-) -> Task:
-    """The task of an architecture over `questions`, cut to `max_length` tokens."""
-    if model_type == "xlnet":
-        return Permutation(questions, tokenizer, max_length)
-    return MaskedWords(questions, tokenizer, max_length, order=model_type == "albert")
+    special = {"albert": transformers.AlbertForPreTraining, "xlnet": transformers.XLNetLMHeadModel}
+    return special.get(model_type, transformers.AutoModelForMaskedLM)
 
 
 class MaskedWords:
@@ -67,24 +40,21 @@ class MaskedWords:
     Words are always replaced by the mask token, which is all that the collator can do with them.
 
     Attributes:
+        lengths: int64[N]: only questions of one length may share a batch.
         readings: of each question the encoded text or, with `order` and where it has two parts,
             both orders of them, the right one first.
     """
 
     def __init__(
-        self,
-        questions: Sequence[str],
-        tokenizer: Tokenizer,
-        max_length: int,
-        order: bool = False,
+        self, questions: Sequence[str], tokenizer: Tokenizer, max_length: int, order: bool = False
     ) -> None:
-        self.readings: list[list[Encoded]] = []
+        self.readings = []
         for text in questions:
             parts = two_parts(text) if order else None
             readings = [(text,)] if parts is None else [parts, parts[::-1]]
-            self.readings.append([_encode(texts, tokenizer, max_length) for texts in readings])
+            self.readings.append([encode_words(texts, tokenizer, max_length) for texts in readings])
         self.lengths = np.array([len(readings[0]["input_ids"]) for readings in self.readings])
-        self.collator = DataCollatorForLanguageModeling(
+        self.collator = transformers.DataCollatorForLanguageModeling(
             tokenizer,
             whole_word_mask=True,
             mlm_probability=MASKED_SHARE,
@@ -99,10 +69,8 @@ class MaskedWords:
         loss = mean_cross_entropy(words, labels)
         if "sop_logits" in output:
             has_parts = [len(self.readings[row]) == 2 for row in rows]
-            goal = np.where(has_parts, sides, IGNORED)
-            loss = loss + mean_cross_entropy(
-                output.sop_logits, torch.from_numpy(goal).to(labels.device)
-            )
+            goal = torch.from_numpy(np.where(has_parts, sides, IGNORED)).to(labels.device)
+            loss = loss + mean_cross_entropy(output.sop_logits, goal)
         return loss
 
     def predict(
@@ -122,7 +90,7 @@ class Permutation:
 
     def __init__(self, questions: Sequence[str], tokenizer: Tokenizer, max_length: int) -> None:
         ids = tokenizer(list(questions), truncation=True, max_length=max_length)["input_ids"]
-        self.collator = DataCollatorForPermutationLanguageModeling(
+        self.collator = transformers.DataCollatorForPermutationLanguageModeling(
             tokenizer, max_span_length=LONGEST_SPAN
         )
         # The collator wants even lengths. The model does not read what is added for that.
@@ -138,23 +106,16 @@ class Permutation:
         return mean_cross_entropy(output.logits, labels)
 
 
-def _encode(texts: tuple[str, ...], tokenizer: Tokenizer, max_length: int) -> Encoded:
-    """One or two texts as one sequence, the offsets of each pulled apart at its words."""
-    encoded = tokenizer(
-        *texts,
-        truncation=True,
-        max_length=max_length,
-        return_offsets_mapping=True,
-        return_special_tokens_mask=True,
-        return_token_type_ids=True,
-    )
-    offsets = [(0, 0)] * len(encoded["input_ids"])
-    for number, text in enumerate(texts):
-        places = [i for i, part in enumerate(encoded.sequence_ids()) if part == number]
-        own = spread_offsets(text, [encoded["offset_mapping"][i] for i in places])
-        for place, offset in zip(places, own, strict=True):
-            offsets[place] = offset
-    return dict(encoded) | {"offset_mapping": offsets}
+Task = MaskedWords | Permutation
+
+
+def make_task(
+    model_type: str, questions: Sequence[str], tokenizer: Tokenizer, max_length: int
+) -> Task:
+    """The task of an architecture over `questions`, cut to `max_length` tokens."""
+    if model_type == "xlnet":
+        return Permutation(questions, tokenizer, max_length)
+    return MaskedWords(questions, tokenizer, max_length, order=model_type == "albert")
 
 
 def _run(model: nn.Module, batch: dict[str, Tensor]) -> tuple[Any, Tensor]:
@@ -166,7 +127,7 @@ def _run(model: nn.Module, batch: dict[str, Tensor]) -> tuple[Any, Tensor]:
 
 
 def mean_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
-    """Mean over the positions whose label is not `IGNORED`; 0, not NaN, where there is none."""
+    """Mean over the positions that are predicted; 0, not NaN, where there is none."""
     total = functional.cross_entropy(
         logits.float().flatten(0, -2), labels.flatten(), ignore_index=IGNORED, reduction="sum"
     )

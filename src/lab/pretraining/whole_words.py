@@ -8,13 +8,35 @@ so the offsets are pulled apart here at the boundaries of jieba's words (Cui et 
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from ...data.entities import words
+from ...models.api import Tokenizer
 
 # Where a question has two parts: behind the first mark inside it.
 _INNER_MARK = re.compile(r"(?<=[，,。；;？?！!、\s])(?=\w)")
+Encoded = dict[str, Any]  # tokens of one sequence, as the collator wants them
+
+
+def encode_words(texts: tuple[str, ...], tokenizer: Tokenizer, max_length: int) -> Encoded:
+    """One or two texts as one sequence, the offsets of each pulled apart at its words."""
+    encoded = tokenizer(
+        *texts,
+        truncation=True,
+        max_length=max_length,
+        return_offsets_mapping=True,
+        return_special_tokens_mask=True,
+        return_token_type_ids=True,
+    )
+    offsets = [(0, 0)] * len(encoded["input_ids"])
+    for number, text in enumerate(texts):
+        places = [i for i, part in enumerate(encoded.sequence_ids()) if part == number]
+        own = spread_offsets(text, [encoded["offset_mapping"][i] for i in places])
+        for place, offset in zip(places, own, strict=True):
+            offsets[place] = offset
+    return dict(encoded) | {"offset_mapping": offsets}
 
 
 def spread_offsets(text: str, offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
