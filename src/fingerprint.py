@@ -4,7 +4,8 @@ A name is followed as the source spells it: to a function, class or constant of 
 through an import, at the top of the file or inside a function, to another file under src/. What is
 found counts without its comments, docstrings, types and the texts of errors, so that none of these
 makes anybody train again. A string that names a file beside the module (a lexicon, a template)
-counts with that file's content. Settings count by their values, not by config.py, which declares them.
+counts with that file's content. Settings count by their values, not by config.py, which declares
+them.
 """
 
 import ast

@@ -17,7 +17,7 @@ from src.data.graph import audit, wording
 from src.data.pairs import read_pairs, write_pairs
 from src.errors import UserError
 from src.files import read_json
-from src.lab.studies.catalogue import STUDIES, load_study
+from src.lab.studies.catalogue import load_study, studies
 from src.lab.studies.on_adversarial import edited
 from src.lab.studies.on_article import keep_leak, redivide
 from src.lab.studies.on_augmentation import is_uncertain
@@ -68,7 +68,7 @@ def config(data: Path, folder: Path, pretrained: Path):
     return load_config("tiny", overrides)
 
 
-@pytest.mark.parametrize("name", list(STUDIES))
+@pytest.mark.parametrize("name", list(studies()))
 def test_every_study_runs_and_delivers(
     name: str,
     data: Path,
@@ -119,7 +119,7 @@ def test_every_study_runs_and_delivers(
 
 
 def test_a_study_that_does_not_exist(data: Path, tmp_path: Path, pretrained: Path):
-    with pytest.raises(UserError, match="There is no study 'colour'. Choose one of: article"):
+    with pytest.raises(UserError, match="There is no study 'colour'. Choose one of: adversarial"):
         run_study("colour", config(data, tmp_path, pretrained), quick=True)
 
 

@@ -6,7 +6,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from src.models.scored import Scored
 
 from src.lab.studies.objectives.cosine import CosineMse, cosine_mse
 from src.lab.studies.objectives.triplet import (
@@ -15,6 +14,7 @@ from src.lab.studies.objectives.triplet import (
     squared_distances,
     triplet_losses,
 )
+from src.models.api import Scored
 
 
 def test_cosine_mse_and_its_gradient():

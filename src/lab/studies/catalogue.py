@@ -1,20 +1,20 @@
-"""The studies by name; each is imported only when it is run."""
+"""The studies by name: one file on_NAME.py each, imported only when it is run."""
 
+import ast
 from importlib import import_module
+from pathlib import Path
 
 from ...errors import UserError
 from .trials.arm import Study
 
-STUDIES = {
-    "article": "the published table, on its own split, on a clean one, and on dev",
-    "leak": "all pairs of the article's split against a clean one: what the leak is worth",
-    "pooling": "pooling × pair features of Sentence-BERT's ablation",
-    "objective": "softmax, cosine with MSE, triplets, a contrastive term",
-    "encoder": "from averaged word2vec to a fine-tuned Transformer",
-    "backbone": "BERT, ALBERT and XLNet, pre-trained here, in both architectures",
-    "adversarial": "FGM, PGD and random noise: accuracy, cost, robustness",
-    "augmentation": "swap, closure, entity replacement, external pairs",
-}
+
+def studies() -> dict[str, str]:
+    """Name and question of every study: the first line of its file."""
+    found = {}
+    for file in sorted(Path(__file__).parent.glob("on_*.py")):
+        text = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
+        found[file.stem.removeprefix("on_")] = text.splitlines()[0]
+    return found
 
 
 def load_study(name: str) -> Study:
@@ -23,6 +23,6 @@ def load_study(name: str) -> Study:
     Raises:
         UserError: there is none.
     """
-    if name not in STUDIES:
-        raise UserError(f"There is no study '{name}'. Choose one of: {', '.join(STUDIES)}.")
-    return import_module(f".{name}", __package__).STUDY
+    if name not in studies():
+        raise UserError(f"There is no study '{name}'. Choose one of: {', '.join(studies())}.")
+    return import_module(f".on_{name}", __package__).STUDY

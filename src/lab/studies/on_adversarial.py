@@ -16,7 +16,7 @@ from .robustness.edits import EDITS
 from .trials.arm import Arm, Design, Outcome, Study, Trial, Workplace
 from .trials.budget import FIRST_SEED, Budget
 from .trials.fitted import train_member
-from .trials.standard import base_member, official_column
+from .trials.standard import base_member, official_column, with_training
 
 REFERENCE = "none"
 RADII = (0.3, 1.0, 3.0)  # of training, in the embeddings' own units
@@ -38,12 +38,7 @@ def design(place: Workplace) -> Design:
     """No perturbation, and every method at every radius."""
     base = base_member(place.config, "siamese", place.budget)
     arms = [
-        _arm(
-            name,
-            base.model_copy(
-                update={"training": base.training.model_copy(update={"adversarial": adversarial})}
-            ),
-        )
+        _arm(name, with_training(base, adversarial=adversarial))
         for name, adversarial in settings().items()
     ]
     return Design(arms, [official_column(place)])
@@ -82,7 +77,6 @@ STUDY = Study(
     title="Adversarial training: accuracy, cost and robustness",
     full=Budget(pairs=800, evaluation=800, epochs=2),
     design=design,
-    code=["adversarial.py", "robustness"],
     caption=(
         f"Attack on the trained network: PGD, 3 steps within ε = {ATTACK_RADIUS:g} a batch of 64 "
         "pairs, with the true labels. Edits change one place of the second question. Cost: "

@@ -18,6 +18,7 @@ leakage is therefore asked at full size, of one architecture: study `leak`.
 
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -31,7 +32,7 @@ from .small_batches import NOTE, small_batch_member
 from .trials.arm import Column, Design, Study, Workplace
 from .trials.budget import FIRST_SEED, Budget
 from .trials.split_parts import Parts, divide, sample_groups
-from .trials.standard import member_arm, official_column
+from .trials.standard import member_arm, official_column, with_training
 
 REFERENCE = "SBERT"
 TRAINING_SHARE = 6  # training pairs for each evaluated one: about as many share a question with it
@@ -43,9 +44,8 @@ def design(place: Workplace) -> Design:
     arms = []
     for name, architecture in ((REFERENCE, "siamese"), ("BERT", "cross")):
         plain = small_batch_member(place.config, architecture, place.budget)
-        fgm = plain.training.model_copy(update={"adversarial": AdversarialConfig(method="fgm")})
         arms.append(member_arm(name, plain, REFERENCE))
-        attacked = plain.model_copy(update={"training": fgm})
+        attacked = with_training(plain, adversarial=AdversarialConfig(method="fgm"))
         arms.append(member_arm(f"{name} + FGM", attacked, REFERENCE))
     columns, notes = three_splits(place)
     return Design(arms, columns, notes)
@@ -54,10 +54,13 @@ def design(place: Workplace) -> Design:
 def three_splits(place: Workplace) -> tuple[list[Column], list[str]]:
     """The splits for which there are files, and what had to be left out."""
     columns, notes = [], []
-    files = [place.beside_data(FOLDER, name) for name in (TRAIN, DEV)]
-    if all(files):
-        columns.append(Column("article's split", files, partial(_as_published, place, *files)))
-        columns.append(Column("same pairs, no leak", files, partial(_redivided, place, *files)))
+    train, dev = (place.beside_data(FOLDER, name) for name in (TRAIN, DEV))
+    if train and dev:
+        for name, divide_files in (
+            ("article's split", _as_published),
+            ("same pairs, no leak", _redivided),
+        ):
+            columns.append(Column(name, [train, dev], partial(divide_files, place, train, dev)))
     else:
         notes.append(
             f"The article's split is left out: there is no {FOLDER}/{TRAIN} in or beside "
@@ -72,7 +75,7 @@ def three_splits(place: Workplace) -> tuple[list[Column], list[str]]:
     return columns, notes
 
 
-def _as_published(place: Workplace, train, dev, seed: int) -> Parts:
+def _as_published(place: Workplace, train: Path, dev: Path, seed: int) -> Parts:
     return keep_leak(_read(train), _read(dev), in_proportion(place.budget), seed)
 
 
@@ -110,7 +113,7 @@ def keep_leak(train: pd.DataFrame, dev: pd.DataFrame, budget: Budget, seed: int)
     return Parts(training, validation, others.evaluation)
 
 
-def _redivided(place: Workplace, train, dev, seed: int) -> Parts:
+def _redivided(place: Workplace, train: Path, dev: Path, seed: int) -> Parts:
     return redivide(_read(train), _read(dev), place.budget, seed)
 
 
@@ -128,12 +131,13 @@ def redivide(train: pd.DataFrame, dev: pd.DataFrame, budget: Budget, seed: int) 
 
 def _official(place: Workplace, seed: int) -> Parts:
     """Official train → the whole of dev; a pair of dev that stands in train is taken out there."""
+    assert place.dev is not None  # the column is there because the file is
     train, dev = _read(place.train), _read(place.dev)
     free = training_part(train, np.ones(len(train), np.int64), 0, [dev], None, AugmentConfig())
     return divide(free, dev, place.budget, seed)
 
 
-def _read(path) -> pd.DataFrame:
+def _read(path: Path) -> pd.DataFrame:
     return read_pairs(path, labelled=True).frame
 
 
@@ -141,7 +145,6 @@ STUDY = Study(
     title="The article's table on three splits",
     full=Budget(pairs=720, evaluation=800, epochs=3),
     design=design,
-    code=["article.py", "small_batches.py"],
     caption=(
         "The article reports 95.7 % (SBERT) and 95.3 % (BERT) on its own split, with "
         "RoBERTa-wwm-large and all pairs. Of its own split every training pair that shares a "

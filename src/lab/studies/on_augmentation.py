@@ -7,6 +7,7 @@ sampling, Lewis & Gale 1994).
 """
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,12 +19,13 @@ from ...data.graph import new_question_rows
 from ...data.pairs import csv_text, read_pairs
 from ...data.training_part import training_part
 from ...files import read_json, write_json
+from ...models.registry import code_of_member
 from ...step import Step
 from .trials.arm import Arm, Design, Outcome, Study, Trial, Workplace
 from .trials.budget import Budget
 from .trials.fitted import train_member
 from .trials.split_parts import sample_groups
-from .trials.standard import HEAD, base_member, official_column
+from .trials.standard import HEAD, base_member, official_column, with_training
 
 UNCERTAIN = (0.2, 0.8)  # probabilities between which a pair is uncertain
 UNCERTAIN_ROWS = "uncertain.json"
@@ -48,7 +50,7 @@ class Recipe:
     external: Literal["none", "all", "uncertain"] = "none"
 
 
-TOGETHER = {"closure": 0.5, "entity": 0.5, "external": "uncertain"}
+TOGETHER: dict[str, Any] = {"closure": 0.5, "entity": 0.5, "external": "uncertain"}
 SIAMESE = {
     "siamese": Recipe(),
     "siamese, twice the epochs": Recipe(longer=2),
@@ -92,14 +94,14 @@ def _arm(
 ) -> Arm:
     judge = base_member(place.config, "siamese", place.budget)
     base = base_member(place.config, architecture, place.budget)
-    epochs = recipe.longer * base.training.epochs
-    training = base.training.model_copy(update={"epochs": epochs})
-    member = base.model_copy(update={"training": training})
+    member = with_training(base, epochs=recipe.longer * base.training.epochs)
+
+    source = external if recipe.external != "none" else None
 
     def make(trial: Trial) -> Outcome:
         more = None
-        if recipe.external != "none":
-            more = _external(place, trial, judge, recipe.external, external)
+        if source:
+            more = _external(place, trial, judge, recipe.external, source)
         training = augmented(trial, recipe, more)
         fitted = train_member(trial, member, training=training, swap=recipe.swap)
         return fitted.outcome({HEAD: fitted.predict(trial.parts.evaluation)})
@@ -109,8 +111,7 @@ def _arm(
         "judge": judge.model_dump(mode="json"),
         "recipe": vars(recipe),
     }
-    reads = [external] if recipe.external != "none" else []
-    return Arm(name, settings, make, architecture, reads)
+    return Arm(name, settings, make, architecture, [source] if source else [])
 
 
 def augmented(trial: Trial, recipe: Recipe, external: pd.DataFrame | None) -> pd.DataFrame:
@@ -145,26 +146,28 @@ def _uncertain(
 ) -> pd.DataFrame:
     """The uncertain candidates, asked once a seed and kept for all arms that want them."""
 
-    def make(folder: Path) -> None:
-        logits = train_member(trial, judge).predict(candidates)
-        write_json(folder / UNCERTAIN_ROWS, np.flatnonzero(is_uncertain(logits)).tolist())
-
     step = Step(
         f"external pairs that are uncertain, seed {trial.seed}",
         place.work / "uncertain" / f"seed{trial.seed}",
-        {
+        partial(_write_uncertain, trial, judge, candidates),
+        settings={
             "judge": judge.model_dump(mode="json"),
             "seed": trial.seed,
             "training": _text(trial.parts.training),
             "validation": _text(trial.parts.validation),
             "candidates": _text(candidates),
         },
-        [],
-        ["models", "training", "study/augmentation.py", "study/bench"],
-        make,
+        code=code_of_member(judge),
     )
     step.run()
     return candidates.iloc[read_json(step.folder / UNCERTAIN_ROWS)].reset_index(drop=True)
+
+
+def _write_uncertain(
+    trial: Trial, judge: MemberConfig, candidates: pd.DataFrame, folder: Path
+) -> None:
+    logits = train_member(trial, judge).predict(candidates)
+    write_json(folder / UNCERTAIN_ROWS, np.flatnonzero(is_uncertain(logits)).tolist())
 
 
 def _text(frame: pd.DataFrame) -> str:
@@ -181,7 +184,6 @@ STUDY = Study(
     title="Augmentation, each alone and together",
     full=Budget(pairs=1200, evaluation=1500, epochs=2),
     design=design,
-    code=["augmentation.py"],
     caption=(
         "Ratios are relative to the training pairs; external pairs are at most as many as these. "
         "More pairs are more updates, too: twice the epochs has as many without any new pair. "

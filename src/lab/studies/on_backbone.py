@@ -8,6 +8,7 @@ configuration has no such embedding, is not. This compares small models honestly
 about the published large ones, which have read a thousand times as much.
 """
 
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -29,11 +30,10 @@ from ..pretraining.pretrain import pretraining_step
 from ..pretraining.questions import collect
 from ..pretraining.tasks import model_class
 from .small_batches import NOTE, small_batch_member
-from .trials.arm import Arm, Design, Outcome, Study, Trial, Workplace
+from .trials.arm import Arm, Design, Study, Workplace
 from .trials.budget import FIRST_SEED, Budget
-from .trials.fitted import train_member
 from .trials.split_parts import EVALUATION_FOLDS
-from .trials.standard import HEAD, official_column
+from .trials.standard import member_arm, official_column, with_training
 
 LAYERS, WIDTH, HEADS = 4, 192, 4
 RATE = 5e-4  # of fine-tuning: these are small models
@@ -123,15 +123,12 @@ def design(place: Workplace) -> Design:
     arms = []
     for family, config in configs(size).items():
         random = place.work / "random" / family
-        step = Step(
+        Step(
             f"{family} with random weights",
             random,
-            {"config": config.to_dict(), "questions": "\n".join(questions)},
-            [],
-            ["study/backbone.py", "pretraining/checkpoint.py"],
-            lambda folder, config=config: write_random(config, questions, folder),
-        )
-        step.run()
+            partial(write_random, config, questions),
+            settings={"config": config.to_dict(), "questions": "\n".join(questions)},
+        ).run()
         trained = place.work / "pretrained" / family
         settings = PretrainConfig(
             epochs=1 if place.budget.seeds == 1 else PRETRAINING_EPOCHS,
@@ -152,34 +149,22 @@ def design(place: Workplace) -> Design:
 
 def _arm(place: Workplace, family: str, state: str, architecture: str, folder: Path) -> Arm:
     base = small_batch_member(place.config, architecture, place.budget)
-    training = base.training.model_copy(
-        update={
-            "encoder_lr": RATE,
-            "head_lr": 1e-3,
-            "layer_decay": 1.0,
-            "dropout": dropout_of(family),
-            "epochs": LONGER * base.training.epochs,
-        }
+    member = with_training(
+        base.model_copy(update={"encoder": str(folder)}),
+        encoder_lr=RATE,
+        head_lr=1e-3,
+        layer_decay=1.0,
+        dropout=dropout_of(family),
+        epochs=LONGER * base.training.epochs,
     )
-    member = base.model_copy(update={"encoder": str(folder), "training": training})
-
-    def make(trial: Trial) -> Outcome:
-        fitted = train_member(trial, member)
-        return fitted.outcome({HEAD: fitted.predict(trial.parts.evaluation)})
-
-    return Arm(
-        f"{architecture}, {family}, {state}",
-        {"member": member.model_dump(mode="json")},
-        make,
-        f"{architecture}, BERT, pre-trained",
-    )
+    name = f"{architecture}, {family}, {state}"
+    return member_arm(name, member, f"{architecture}, BERT, pre-trained")
 
 
 STUDY = Study(
     title="Backbones pre-trained here: BERT, ALBERT, XLNet",
     full=Budget(pairs=1200, evaluation=2000, epochs=2),
     design=design,
-    code=["backbone.py", "small_batches.py"],
     caption=(
         f"Fine-tuned for {LONGER} times the epochs. BERT: whole words masked; ALBERT: the same and "
         f"the order of two parts; XLNet: permutations. {NOTE}"

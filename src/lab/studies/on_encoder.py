@@ -9,16 +9,16 @@ these.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import BertConfig, BertModel
 
 from ...config import MemberConfig
-from ...models.encoder import Encoder
+from ...models.api import Encoder, PairModel, Tokenizer
 from ...models.registry import build_model
 from ...models.siamese import Siamese
+from ...models.transformer import TransformerEncoder
 from .encoders.averaged import Averaged
 from .encoders.bilstm import BiLstm
 from .encoders.self_attention import SelfAttention
@@ -27,8 +27,8 @@ from .encoders.text_vocabulary import TextVocabulary
 from .encoders.word2vec import skip_gram
 from .trials.arm import Arm, Design, Outcome, Study, Trial, Workplace
 from .trials.budget import Budget
-from .trials.fitted import train_member
-from .trials.standard import HEAD, base_member, official_column
+from .trials.fitted import Build, train_member
+from .trials.standard import HEAD, base_member, official_column, with_training
 
 REFERENCE = "pre-trained, fine-tuned"
 SIZE = 128  # components of a word vector
@@ -36,7 +36,7 @@ LONGER = 4  # times the epochs of the reference: what starts from little needs m
 RATE = 1e-3
 
 
-def transformer(table: Tensor, dropout: float) -> Encoder:
+def transformer(table: Tensor, dropout: float) -> TransformerEncoder:
     """A two-layer BERT with random weights; of `table` only the number of rows counts."""
     config = BertConfig(
         vocab_size=len(table),
@@ -48,7 +48,7 @@ def transformer(table: Tensor, dropout: float) -> Encoder:
         hidden_dropout_prob=dropout,
         attention_probs_dropout_prob=dropout,
     )
-    return Encoder(BertModel(config, add_pooling_layer=False))
+    return TransformerEncoder(BertModel(config, add_pooling_layer=False))
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Lexical:
     """An encoder over units of the training questions: which units, and what is made of them."""
 
     unit: str
-    make: Callable[[Tensor, float], nn.Module]  # of the word vectors and the dropout
+    make: Callable[[Tensor, float], Encoder]  # of the word vectors and the dropout
 
 
 LEXICAL: Mapping[str, Lexical] = {
@@ -74,18 +74,14 @@ LEXICAL: Mapping[str, Lexical] = {
 def design(place: Workplace) -> Design:
     """The lexical encoders, and the profile's encoder frozen and fine-tuned."""
     base = base_member(place.config, "siamese", place.budget)
-    longer = base.training.model_copy(update={"epochs": LONGER * base.training.epochs})
-    small = longer.model_copy(
-        update={"encoder_lr": RATE, "head_lr": RATE, "layer_decay": 1.0, "precision": "fp32"}
-    )
-    # A frozen encoder is asked as it will be asked later: without dropout.
-    still = longer.model_copy(update={"dropout": 0.0})
+    longer = with_training(base, epochs=LONGER * base.training.epochs)
+    small = with_training(longer, encoder_lr=RATE, head_lr=RATE, layer_decay=1.0, precision="fp32")
     arms = [
-        _arm(name, base.model_copy(update={"encoder": name, "training": small}), lexical=lexical)
+        _arm(name, small.model_copy(update={"encoder": name}), lexical=lexical)
         for name, lexical in LEXICAL.items()
     ]
-    frozen = base.model_copy(update={"training": still})
-    arms.append(_arm("pre-trained, frozen", frozen, build=build_frozen))
+    # A frozen encoder is asked as it will be asked later: without dropout.
+    arms.append(_arm("pre-trained, frozen", with_training(longer, dropout=0.0), build=build_frozen))
     arms.append(_arm(REFERENCE, base, build=build_model))
     return Design(arms, [official_column(place)])
 
@@ -95,13 +91,14 @@ def _arm(
     member: MemberConfig,
     *,
     lexical: Lexical | None = None,
-    build: Callable[..., tuple[nn.Module, Any]] | None = None,
+    build: Build | None = None,
 ) -> Arm:
     def make(trial: Trial) -> Outcome:
         training = trial.parts.training
         questions = sorted({*training["query1"], *training["query2"]})
 
         def build_on_questions(member: MemberConfig, pretrained: Path, seed: int):
+            assert lexical is not None  # or `build` is given
             return build_lexical(lexical, member, questions, seed)
 
         fitted = train_member(trial, member, build=build or build_on_questions)
@@ -127,7 +124,7 @@ def build_lexical(
     return Siamese(encoder, member.pooling, member.features, dropout), vocabulary
 
 
-def build_frozen(member: MemberConfig, pretrained: Path, seed: int) -> tuple[nn.Module, Any]:
+def build_frozen(member: MemberConfig, pretrained: Path, seed: int) -> tuple[PairModel, Tokenizer]:
     """The member's network with an encoder that training leaves as it is."""
     model, tokenizer = build_model(member, pretrained, seed)
     model.encoder.requires_grad_(False)
@@ -138,7 +135,6 @@ STUDY = Study(
     title="Encoders of the bi-encoder, from word vectors to a fine-tuned Transformer",
     full=Budget(pairs=2000, evaluation=2900, epochs=3),
     design=design,
-    code=["encoder.py", "encoders"],
     caption=(
         f"All but the fine-tuned encoder train {LONGER} times as many epochs. Word vectors: "
         f"skip-gram of {SIZE} components, trained on the training questions; fixed where they are "

@@ -11,7 +11,7 @@ from ...errors import UserError
 from .on_article import three_splits
 from .trials.arm import Design, Study, Workplace
 from .trials.budget import Budget
-from .trials.standard import member_arm
+from .trials.standard import member_arm, with_training
 
 REFERENCE = "SBERT"
 
@@ -23,14 +23,11 @@ def design(place: Workplace) -> Design:
     if found is None:
         raise UserError(f"Profile '{place.config.profile}' has no siamese member to train.")
     arms = []
-    for name, method in ((REFERENCE, "none"), (f"{REFERENCE} + FGM", "fgm")):
-        training = found.training.model_copy(
-            update={
-                "epochs": place.budget.epochs or found.training.epochs,
-                "adversarial": AdversarialConfig(method=method),
-            }
-        )
-        arms.append(member_arm(name, found.model_copy(update={"training": training}), REFERENCE))
+    epochs = place.budget.epochs or found.training.epochs
+    attack = AdversarialConfig(method="fgm")
+    for name, adversarial in ((REFERENCE, AdversarialConfig()), (f"{REFERENCE} + FGM", attack)):
+        member = with_training(found, epochs=epochs, adversarial=adversarial)
+        arms.append(member_arm(name, member, REFERENCE))
     return Design(arms, *three_splits(place))
 
 
@@ -38,6 +35,5 @@ STUDY = Study(
     title="What the leak of the article's split is worth",
     full=Budget(pairs=None, evaluation=None, epochs=3),
     design=design,
-    code=["leak.py", "article.py"],
     caption="The article reports 95.7 % on its own split, with RoBERTa-wwm-large.",
 )

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 from accelerate import PartialState
-from transformers import PreTrainedTokenizerBase
 
 from ...config import MemberConfig
-from ...models.encoder import load_encoder
+from ...models.api import Tokenizer
+from ...models.registry import load_encoder
 from ...report.metrics import auc
 from ...search.duplicates import labelled_groups, retrieval
 from .objectives.cosine import CosineMse, CosineSiamese
@@ -40,7 +40,9 @@ def design(place: Workplace) -> Design:
     """The encoder as it comes, two kinds of arms with a head, two without."""
     base = base_member(place.config, "siamese", place.budget)
     contrastive = {
-        f"softmax + {weight:g} contrastive": base.model_copy(update={"contrastive": weight})
+        f"softmax + {weight:g} contrastive": base.model_copy(
+            update={"losses": {"contrastive": weight}}
+        )
         for weight in CONTRAST
     }
     arms = [
@@ -97,7 +99,7 @@ def _arm(
 
 def build_cosine(
     member: MemberConfig, pretrained: Path, seed: int
-) -> tuple[CosineSiamese, PreTrainedTokenizerBase]:
+) -> tuple[CosineSiamese, Tokenizer]:
     """A pre-trained encoder and no head; it draws nothing, but the seed is every builder's."""
     encoder, tokenizer = load_encoder(member.encoder, pretrained, member.training.dropout)
     return CosineSiamese(encoder, member.pooling), tokenizer
@@ -107,7 +109,6 @@ STUDY = Study(
     title="Objectives of the bi-encoder",
     full=Budget(pairs=2000, evaluation=2900, epochs=3),
     design=design,
-    code=["objective.py", "objectives"],
     reference_score=HEAD,
     caption=(
         "Score 'cosine': the two vectors' cosine against a threshold tuned on the validation part, "

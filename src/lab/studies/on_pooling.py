@@ -49,6 +49,5 @@ STUDY = Study(
     title="Pooling and pair features of the bi-encoder",
     full=Budget(pairs=560, evaluation=1000, epochs=3),
     design=design,
-    code=["pooling.py", "small_batches.py"],
     caption=NOTE,
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ...config import Config
-from ...data.prepare import find_sources
+from ...data.sources import find_sources
 from ...step import exclusive
 from .catalogue import load_study
 from .tables.differences import all_differences
@@ -15,7 +15,7 @@ from .tables.study_table import Row, Trials, column_gaps, make_rows
 from .trials.arm import Arm, Column, Design, Study, Workplace
 from .trials.budget import choose_budget
 from .trials.split_parts import Parts, part_files
-from .trials.trial import Piece, parts_step, trial_step
+from .trials.trial import Places, Trained, parts_step, trial_step
 
 
 def run_study(name: str, config: Config, quick: bool) -> Path:
@@ -122,14 +122,15 @@ def _run_trials(name: str, study: Study, design: Design, place: Workplace) -> Tr
         for column in design.columns
         for arm in design.arms
     ]
-    pieces: dict[tuple[str, str], list[Piece]] = {}
+    trained: dict[tuple[str, str], list[Trained]] = {}
     for number, (seed, column, arm) in enumerate(plan, 1):
         folder = place.work / _slug(column.name) / _slug(arm.name) / f"seed{seed}"
         title = f"{name} {number}/{len(plan)}: {arm.name}, {column.name}, seed {seed}"
         parts = _parts_folder(place, column, seed)
-        trial_step(study, arm, parts, seed, folder, place.config.paths.pretrained, title).run()
-        pieces.setdefault((column.name, arm.name), []).append(Piece(folder))
-    return Trials(pieces)
+        places = Places(parts, folder, place.config.paths.pretrained)
+        trial_step(study, arm, seed, places, title).run()
+        trained.setdefault((column.name, arm.name), []).append(Trained(folder))
+    return Trials(trained)
 
 
 def _slug(name: str) -> str:

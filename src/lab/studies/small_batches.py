@@ -2,7 +2,7 @@
 
 from ...config import Config, MemberConfig
 from .trials.budget import Budget
-from .trials.standard import base_member
+from .trials.standard import base_member, with_training
 
 BATCH_PAIRS = 16
 NOTE = f"Where the training part is a sample, {BATCH_PAIRS} pairs make a step."
@@ -18,5 +18,4 @@ def small_batch_member(config: Config, architecture: str, budget: Budget) -> Mem
     member = base_member(config, architecture, budget)
     if budget.pairs is None:
         return member
-    training = member.training.model_copy(update={"batch_pairs": BATCH_PAIRS})
-    return member.model_copy(update={"training": training})
+    return with_training(member, batch_pairs=BATCH_PAIRS)

@@ -12,7 +12,7 @@ class Averaged(LexicalEncoder):
 
     def __init__(self, table: Tensor) -> None:
         super().__init__(table, table.shape[1], dropout=0.0)
-        self.word_embeddings.weight.requires_grad_(False)
+        self.table.weight.requires_grad_(False)
 
     def embed(self, tokens: Tokens, pooling: str) -> Tensor:
         """The word vectors, pooled."""

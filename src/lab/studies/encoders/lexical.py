@@ -3,10 +3,11 @@
 import torch
 from torch import Tensor, nn
 
+from ....models.api import Encoder
 from ....models.tokens import Tokens
 
 
-class LexicalEncoder(nn.Module):
+class LexicalEncoder(Encoder):
     """Base: `word_embeddings` and the size of a question's vector.
 
     Args:
@@ -15,25 +16,19 @@ class LexicalEncoder(nn.Module):
         dropout: of the word vectors, while training.
     """
 
-    layers: tuple[nn.Module, ...] = ()  # nothing to train more slowly further down
-
     def __init__(self, table: Tensor, hidden_size: int, dropout: float) -> None:
         super().__init__()
-        self.word_embeddings = nn.Embedding.from_pretrained(table.clone(), freeze=False)
+        self.table = nn.Embedding.from_pretrained(table.clone(), freeze=False)
         self.hidden_size = hidden_size
         self.dropout = nn.Dropout(dropout)
 
+    @property
+    def word_embeddings(self) -> nn.Embedding:
+        return self.table
+
     def vectors(self, tokens: Tokens) -> Tensor:
         """Word vectors [T, D]."""
-        return self.dropout(self.word_embeddings(tokens.ids))
-
-    def embed(self, tokens: Tokens, pooling: str) -> Tensor:
-        """Question vectors [B, hidden_size], float32.
-
-        Args:
-            pooling: the member's; an encoder with a rule of its own ignores it.
-        """
-        raise NotImplementedError
+        return self.dropout(self.table(tokens.ids))
 
 
 def masked(rectangle: Tensor, tokens: Tokens) -> Tensor:

@@ -40,15 +40,19 @@ class TextVocabulary:
         return len(self.units)
 
     @property
+    def backend_tokenizer(self) -> None:
+        """There is none."""
+
+    @property
     def all_special_ids(self) -> list[int]:
         return [UNKNOWN]
 
     def __call__(
-        self, texts: Sequence[str], truncation: bool = True, max_length: int = 64, **_: Any
+        self, *texts: Sequence[str], truncation: bool = True, max_length: int = 64, **_: Any
     ) -> dict[str, list[list[int]]]:
         """Numbers of each text's units, at least one, at most `max_length`."""
         number = {unit: index for index, unit in enumerate(self.units)}
-        rows = [[number.get(u, UNKNOWN) for u in segment(text, self.unit)] for text in texts]
+        rows = [[number.get(u, UNKNOWN) for u in segment(text, self.unit)] for text in texts[0]]
         return {"input_ids": [(row or [UNKNOWN])[:max_length] for row in rows]}
 
 

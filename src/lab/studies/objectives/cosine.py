@@ -6,16 +6,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ....models.scored import Scored
+from ....models.api import Encoder, Scored
 from ....models.siamese import Siamese
 
 
 class CosineSiamese(Siamese):
     """A bi-encoder whose logit is the cosine of the two question vectors, and nothing else."""
 
-    def __init__(self, encoder: torch.nn.Module, pooling: str) -> None:
+    def __init__(self, encoder: Encoder, pooling: str) -> None:
         super().__init__(encoder, pooling, features=("u",), dropout=0.0)
-        self.head = torch.nn.Identity()
+        self.head = torch.nn.Sequential()
 
     def score(self, u: Tensor, v: Tensor) -> Tensor:
         """Cosines [P] of pairs of question vectors [P, H]."""
@@ -27,6 +27,7 @@ class CosineMse:
 
     def __call__(self, scored: Scored, batch: Any, labels: Tensor) -> Tensor:
         """Scalar loss, summed over the pairs; `labels` are float[P], 0 or 1."""
+        assert scored.vectors is not None  # a bi-encoder's
         return cosine_mse(scored.vectors[batch.left], scored.vectors[batch.right], labels)
 
 

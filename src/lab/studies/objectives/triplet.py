@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ....models.scored import Scored
-from ....training.objective import known_same
+from ....models.api import Scored
+from ....training.contrastive import known_same
 
 MARGIN = 0.2  # of squared distances between vectors of length 1, as in FaceNet
 
@@ -26,6 +26,7 @@ class TripletLoss:
 
     def __call__(self, scored: Scored, batch: Any, labels: Tensor) -> Tensor:
         """Scalar loss; `labels` are float[P], 0 or 1. A batch without a triplet costs nothing."""
+        assert scored.vectors is not None  # a bi-encoder's
         vectors = functional.normalize(scored.vectors.float(), dim=1)
         same = labels == 1
         left, right = batch.left[same], batch.right[same]

@@ -5,10 +5,9 @@ import pandas as pd
 import torch
 from torch.nn import functional
 
-from ....models.registry import read_for
+from ....models.registry import read_pairs_for
 from ....training.adversarial import Perturbation
 from ....training.batches import epoch_batches
-from ....training.loop import autocast
 from ..trials.fitted import Fitted
 
 BATCH_PAIRS = 64
@@ -27,7 +26,7 @@ def attacked_logits(fitted: Fitted, frame: pd.DataFrame, radius: float) -> np.nd
     device, weight = embedding.weight.device, embedding.weight
     was_trained = weight.requires_grad
     weight.requires_grad_(True)
-    pairs = read_for(fitted.member, frame, fitted.tokenizer)
+    pairs = read_pairs_for(fitted.member, frame, fitted.tokenizer)
     labels = torch.tensor(frame["label"].to_numpy(), dtype=torch.float32, device=device)
     batches = epoch_batches(pairs.groups, pairs.lengths, BATCH_PAIRS, np.random.default_rng(0))
     logits = np.empty(len(frame))
@@ -35,8 +34,7 @@ def attacked_logits(fitted: Fitted, frame: pd.DataFrame, radius: float) -> np.nd
         batch = pairs.collate(rows, np.zeros(len(rows), bool)).to(device)
 
         def forward(batch=batch):
-            with autocast(device, fitted.member.training.precision):
-                return model(batch).logits.float()
+            return model(batch).logits.float()
 
         with Perturbation(embedding, radius) as attack:
             for _ in range(STEPS):

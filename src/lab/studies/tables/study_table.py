@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ....data.graph import components, wording
 from ..trials.arm import Arm, Study
 from ..trials.split_parts import Parts
-from ..trials.trial import Piece
+from ..trials.trial import Trained
 from .statistics import Difference, Score, apart, difference, false_discovery, hits, score
 
 
@@ -81,25 +81,25 @@ class Gap:
 class Trials:
     """All trials of a study by column and arm, their scores stacked over seeds."""
 
-    def __init__(self, pieces: Mapping[tuple[str, str], list[Piece]]) -> None:
-        self.pieces = pieces
+    def __init__(self, trained: Mapping[tuple[str, str], list[Trained]]) -> None:
+        self.trained = trained
 
     def score_names(self, column: str, arm: str) -> list[str]:
         """In the order in which the arm has reported them."""
-        return self.pieces[column, arm][0].record["scores"]
+        return self.trained[column, arm][0].record["scores"]
 
     def scores(self, column: str, arm: str, name: str) -> NDArray[np.float64]:
         """float64[seeds, P]."""
-        return np.stack([piece.score(name) for piece in self.pieces[column, arm]])
+        return np.stack([one.score(name) for one in self.trained[column, arm]])
 
     def facts(self, column: str, arm: str) -> dict[str, float]:
         """Means over seeds."""
-        records = [piece.record["facts"] for piece in self.pieces[column, arm]]
+        records = [one.record["facts"] for one in self.trained[column, arm]]
         return {name: float(np.mean([record[name] for record in records])) for name in records[0]}
 
     def audit(self, column: str, arm: str) -> str:
         """The verdicts of all seeds, each once."""
-        verdicts = (piece.record["audit"]["verdict"] for piece in self.pieces[column, arm])
+        verdicts = (one.record["audit"]["verdict"] for one in self.trained[column, arm])
         return "; ".join(dict.fromkeys(verdicts))
 
 
@@ -160,6 +160,5 @@ def column_gaps(arms: list[Arm], parts: Mapping[str, Parts], trials: Trials) -> 
 
 
 def _adjusted(rows: list[Row]) -> list[Row]:
-    compared = [row for row in rows if row.against]
-    adjusted = iter(false_discovery([row.against.p_value for row in compared]))
+    adjusted = iter(false_discovery([row.against.p_value for row in rows if row.against]))
     return [replace(row, q_value=next(adjusted)) if row.against else row for row in rows]

@@ -119,7 +119,6 @@ class Study:
         title: of table and figure.
         full: the budget on two CPU cores.
         design: makes arms and columns.
-        code: files and folders under src/study/ that trials depend on.
         reference_score: the score of the reference arm that all are compared with; None: each
             score is compared with the same one of the reference arm.
         caption: what else a reader of the table has to know.
@@ -128,6 +127,5 @@ class Study:
     title: str
     full: Budget
     design: Callable[[Workplace], Design]
-    code: Sequence[str]
     reference_score: str | None = None
     caption: str = ""

@@ -3,62 +3,46 @@
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from torch import nn
 
 from ....config import MemberConfig
-from ....models.registry import build_model, read_for
+from ....models.api import PairModel, Tokenizer
+from ....models.registry import build_model, read_pairs_for
 from ....report.metrics import accuracy_by_threshold
-from ....search.encode import encode
-from ....training.loop import TrainingFailed, autocast, log_loss
-from ....training.member import fit, predict
+from ....search.encode import Reading, encode
+from ....training.fold_model import FoldModel, fit
+from ....training.loop import Conduct, TrainingFailed, log_loss
 from ....training.objective import Objective
 from .arm import Outcome, Trial
 from .clock import now
 
 SWAP = 0.5  # chance that a cross-encoder reads a pair reversed; a siamese network cannot tell
+Build = Callable[..., tuple[PairModel, Tokenizer]]  # of (member, pretrained folder, seed)
 
 
 @dataclass(frozen=True)
-class Fitted:
+class Fitted(FoldModel):
     """A trained network with what is known of its training."""
 
-    model: nn.Module
-    tokenizer: Any
-    member: MemberConfig
     training: pd.DataFrame
     history: list[dict[str, float]]
     seconds: float
     failed: bool = False
 
-    def predict(self, frame: pd.DataFrame) -> np.ndarray:
-        """Logits float64[P] by the head."""
-        return predict(self.model, self.tokenizer, self.member, frame)
-
     def timed(self, frame: pd.DataFrame) -> tuple[np.ndarray, float]:
         """The logits of `predict`, and how many distinct questions a second were encoded and
         scored (see `clock`)."""
-        pairs = read_for(self.member, frame, self.tokenizer)
-        device = next(self.model.parameters()).device
+        pairs = read_pairs_for(self.member, frame, self.tokenizer)
         started = now()
-        with autocast(device, self.member.training.precision):
-            logits = self.model.predict(pairs)
-        return logits, len(pairs.questions) / (now() - started)
+        logits = self.model.predict(pairs)
+        questions = len({*frame["query1"], *frame["query2"]})
+        return logits, questions / (now() - started)
 
     def vectors(self, questions: Sequence[str]) -> np.ndarray:
         """A bi-encoder's vectors of length 1, float32[n, H]."""
-        member = self.member
-        return encode(
-            self.model.encoder,
-            member.pooling,
-            self.tokenizer,
-            questions,
-            max_length=member.max_length,
-            precision=member.training.precision,
-        )
+        return encode(self.model.encoder, self.tokenizer, questions, Reading.of(self.member))
 
     def cosines(self, frame: pd.DataFrame) -> np.ndarray:
         """Cosine similarity float64[P] of a bi-encoder's two question vectors."""
@@ -92,7 +76,7 @@ def train_member(
     member: MemberConfig,
     *,
     training: pd.DataFrame | None = None,
-    build: Callable[..., tuple[nn.Module, Any]] = build_model,
+    build: Build = build_model,
     objective: Callable | None = None,
     criterion: Callable[[np.ndarray, np.ndarray], float] = log_loss,
     swap: float = SWAP,
@@ -105,33 +89,26 @@ def train_member(
 
     Args:
         training: in place of the trial's own training part (augmentation).
-        build: makes the network and its tokenizer from (member, pretrained folder, seed).
-        objective: the loss of a batch; by default the member's cross-entropy.
-        criterion: chooses the epoch on the validation part, see `training.loop.train`.
+        objective: the loss of a batch; by default the member's own.
+        criterion: chooses the epoch on the validation part, see `training.loop.Conduct`.
         swap: chance that a cross-encoder reads a pair reversed.
     """
     training = trial.parts.training if training is None else training
     model, tokenizer = build(member, trial.pretrained, trial.seed)
-    plain = Objective(member.training.label_smoothing, member.contrastive)
-    started = now()
+    model.precision = member.training.precision
+    swap = swap if member.architecture == "cross" else 0.0
+    conduct = Conduct(trial.title, trial.seed, swap, criterion=criterion)
+    history: list[dict[str, float]] = []
+    failed, started = False, now()
     try:
-        progress = fit(
-            model,
-            tokenizer,
-            member,
-            training,
-            trial.parts.validation,
-            objective or plain,
-            swap=swap if member.architecture == "cross" else 0.0,
-            seed=trial.seed,
-            checkpoint=None,
-            title=trial.title,
-            criterion=criterion,
-        )
-        history, failed = progress.history, False
+        network = FoldModel(model, tokenizer, member)
+        validation = trial.parts.validation
+        history = fit(
+            network, training, validation, objective or Objective.of(member), conduct
+        ).history
     except TrainingFailed as error:
         print(f"  ! {error}", file=sys.stderr, flush=True)
-        history, failed = [], True
+        failed = True
     return Fitted(model, tokenizer, member, training, history, now() - started, failed)
 
 

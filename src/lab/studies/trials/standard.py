@@ -1,6 +1,7 @@
 """What most studies start from: the official data, the profile's networks, arms of settings."""
 
 from functools import partial
+from typing import Any
 
 from ....config import AdversarialConfig, Config, MemberConfig
 from ....data.pairs import read_pairs
@@ -22,6 +23,11 @@ def official_column(place: Workplace) -> Column:
 def _hold_out(place: Workplace, seed: int) -> Parts:
     train = read_pairs(place.train, labelled=True).frame
     return hold_out(train, place.config.split.seed, place.budget, seed)
+
+
+def with_training(member: MemberConfig, **changes: Any) -> MemberConfig:
+    """The member with other training settings."""
+    return member.model_copy(update={"training": member.training.model_copy(update=changes)})
 
 
 def member_arm(name: str, member: MemberConfig, reference: str) -> Arm:

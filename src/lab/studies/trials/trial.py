@@ -2,33 +2,35 @@
 
 import importlib.metadata
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ....config import MemberConfig
 from ....data.graph import audit
-from ....files import atomic_path, files_in, read_json, write_json
+from ....files import files_in, read_json, save_array, write_json
+from ....models.registry import code_of_member
 from ....step import Step
 from .arm import Arm, Column, Study, Trial
 from .split_parts import Parts, part_files
 
-_CODE = (
-    "models",
-    "training",
-    "data",
-    "search/encode.py",
-    "search/duplicates.py",
-    "report/checks.py",
-    "report/metrics.py",
-    "study/bench",
-)
 _LIBRARIES = ("torch", "transformers", "tokenizers")
 _RECORD = "trial.json"
 
 
 @dataclass(frozen=True)
-class Piece:
+class Places:
+    """Folders of a trial: its parts, its results, and where encoders are looked for."""
+
+    parts: Path
+    folder: Path
+    pretrained: Path
+
+
+@dataclass(frozen=True)
+class Trained:
     """Where the trial of (arm, column, seed) is, and how it is read."""
 
     folder: Path
@@ -43,54 +45,50 @@ class Piece:
         return np.load(self.folder / f"{name}.npy", allow_pickle=False)
 
 
-def parts_step(
-    study: Study, column: Column, seed: int, settings: dict[str, Any], folder: Path
-) -> Step:
+def parts_step(study: Study, column: Column, seed: int, settings: dict, folder: Path) -> Step:
     """Writes the three parts of a column for a seed."""
     return Step(
         f"parts of '{column.name}', seed {seed}",
         folder,
-        settings | {"column": column.name, "seed": seed},
-        column.inputs,
-        ["data", "study/bench/parts.py", *(f"study/{name}" for name in study.code)],
-        lambda target: column.divide(seed).write(target),
+        partial(_write_parts, column, seed),
+        reads=column.inputs,
+        settings=settings | {"column": column.name, "seed": seed},
+        code=[column.divide],
     )
 
 
-def trial_step(
-    study: Study,
-    arm: Arm,
-    parts_folder: Path,
-    seed: int,
-    folder: Path,
-    pretrained: Path,
-    title: str,
-) -> Step:
+def _write_parts(column: Column, seed: int, folder: Path) -> None:
+    column.divide(seed).write(folder)
+
+
+def trial_step(study: Study, arm: Arm, seed: int, places: Places, title: str) -> Step:
     """Trains and scores one arm on one set of parts."""
-    files = part_files(parts_folder)
-
-    def make(target: Path) -> None:
-        parts = Parts.read(files)
-        outcome = arm.make(Trial(parts, seed, pretrained, title))
-        for name, values in outcome.scores.items():
-            with atomic_path(target / f"{name}.npy") as temporary:
-                np.save(temporary, np.asarray(values, np.float64))
-        write_json(
-            target / _RECORD,
-            {
-                "scores": list(outcome.scores),
-                "facts": {"training_pairs": len(outcome.training)} | dict(outcome.facts),
-                "history": outcome.history,
-                "audit": audit(outcome.training, parts.evaluation).as_dict(),
-            },
-        )
-
+    files = part_files(places.parts)
+    member = MemberConfig(**arm.settings["member"])
     versions = {name: importlib.metadata.version(name) for name in _LIBRARIES}
     return Step(
         title,
-        folder,
-        {"arm": dict(arm.settings), "seed": seed, "versions": versions},
-        [*files.values(), *arm.inputs, *files_in(arm.settings["member"]["encoder"])],
-        [*_CODE, *(f"study/{name}" for name in study.code)],
-        make,
+        places.folder,
+        partial(_make, arm, files, seed, places.pretrained, title),
+        reads=[*files.values(), *arm.inputs, *files_in(member.encoder)],
+        settings={"arm": dict(arm.settings), "seed": seed, "versions": versions},
+        code=[arm.make, study.design, *code_of_member(member)],
+    )
+
+
+def _make(
+    arm: Arm, files: dict[str, Path], seed: int, pretrained: Path, title: str, folder: Path
+) -> None:
+    parts = Parts.read(files)
+    outcome = arm.make(Trial(parts, seed, pretrained, title))
+    for name, values in outcome.scores.items():
+        save_array(folder / f"{name}.npy", np.asarray(values, np.float64))
+    write_json(
+        folder / _RECORD,
+        {
+            "scores": list(outcome.scores),
+            "facts": {"training_pairs": len(outcome.training)} | dict(outcome.facts),
+            "history": outcome.history,
+            "audit": audit(outcome.training, parts.evaluation).as_dict(),
+        },
     )
