@@ -17,7 +17,9 @@ class Benchmarks(click.Group):
         return super().parse_args(context, arguments)
 
 
-@click.group(cls=Benchmarks)
+@click.group(
+    cls=Benchmarks, subcommand_metavar="[--json] [--quick] [KEY=VALUE]... | search OUT.json"
+)
 def command() -> None:
     """Time this project and sentence-transformers, in turns; or, by `search`, its own search."""
 

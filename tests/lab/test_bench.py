@@ -2,6 +2,9 @@
 
 import io
 import json
+import os
+import pickle
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,7 +22,7 @@ from src.config import load_config
 from src.data.graph import wording
 from src.data.pairs import read_pairs
 from src.errors import UserError
-from src.lab.benchmark import hardware
+from src.lab.benchmark import hardware, training_memory
 from src.lab.benchmark.benchmark_tables import tables
 from src.lab.benchmark.growth import FACTORS, longer, uncut
 from src.lab.benchmark.hardware import flop_per_token, product_peak
@@ -29,13 +32,27 @@ from src.lab.benchmark.scale import Scale
 from src.lab.benchmark.shortcut_accuracy import split, without_shortcuts
 from src.lab.benchmark.theirs import THEIR, TheirCross
 from src.lab.benchmark.training_memory import peak_gb
-from src.lab.benchmark.turns import alternate, counted_tokens, spread, update_times, window
+from src.lab.benchmark.turns import (
+    alternate,
+    counted_tokens,
+    in_processes,
+    spread,
+    update_times,
+    window,
+)
 from src.models.dropout import Dropout
 
 
 @pytest.fixture(scope="module")
 def frame(sample: Path) -> pd.DataFrame:
     return read_pairs(sample / "train.csv", labelled=True).frame
+
+
+@pytest.fixture
+def small_peak(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine's peak, measured in no time and too low."""
+    monkeypatch.setattr(hardware, "_SECONDS", 0.01)
+    monkeypatch.setattr(hardware, "_SHAPES", ((256, 256, 256),))
 
 
 def test_contenders_take_turns_and_the_first_round_does_not_count() -> None:
@@ -126,6 +143,12 @@ def test_memory_is_that_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     assert peak_gb() == 0.003
 
 
+def test_processes_are_fresh_ones() -> None:
+    seen = in_processes(os.getpid, [(), (), ()])
+    assert len({os.getpid(), *seen}) == 4
+
+
+@pytest.mark.usefixtures("small_peak")
 def test_a_part_that_fails_leaves_what_was_measured(
     pretrained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,12 +196,17 @@ def test_both_libraries_do_the_same_work(
     assert all(work.pairs == 24 and work.seconds > 0 for work in trained + predicted)
 
 
+@pytest.mark.usefixtures("small_peak")
 def test_command_prints_json_and_writes_the_results(
     sample: Path, pretrained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hardware, "_SECONDS", 0.01)
-    monkeypatch.setattr(hardware, "_SHAPES", ((256, 256, 256),))
-    data = cut_sample(sample, tmp_path / "data")
+    def here(function: Callable, tasks: list[tuple]) -> list:
+        """Not in processes of their own, which would import torch for seconds each."""
+        function, tasks = pickle.loads(pickle.dumps((function, tasks)))
+        return [function(*arguments) for arguments in tasks]
+
+    monkeypatch.setattr(training_memory, "in_processes", here)
+    data = cut_sample(sample, tmp_path / "data", train=160, other=40)
     scale = Scale.load("quick")
     # The stages on fewer pairs, too.
     fewer = scale.model_copy(update={"stages": (*scale.stages, f"data.dir={data}")})

@@ -47,7 +47,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         shapes = configs(len(character_tokenizer(QUESTIONS)))
     for family, config in shapes.items():
         write_random(config, QUESTIONS, root / "random" / family)
-        plan = PretrainConfig(epochs=8, batch=16, learning_rate=2e-3, precision="fp32")
+        plan = PretrainConfig(epochs=5, batch=16, learning_rate=2e-3, precision="fp32")
         step = pretraining_step(
             family, str(root / "random" / family), 6 * QUESTIONS, plan, root / family
         )

@@ -1,6 +1,5 @@
 """What the documentation claims of search: speed, memory, the vectors' worth, parity of exports."""
 
-import multiprocessing
 import tempfile
 from collections.abc import Callable
 from functools import partial
@@ -11,6 +10,7 @@ import numpy as np
 from scipy.special import expit, logit
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from sklearn.metrics import roc_auc_score
+from sklearn.preprocessing import normalize
 
 from ...config import Config
 from ...files import write_json, write_text
@@ -22,7 +22,7 @@ from ...search.matcher import Matcher
 from ...search.mine import mine
 from ...search.onnx import MODEL, MODEL_INT8, run_onnx
 from ...step import peak_memory_gb
-from .turns import now, timed
+from .turns import in_processes, now, timed
 from .vector_quality import dev_table, on_dev, out_of_fold, own_threshold, pair_cosines, share
 
 MINED, SEARCHED, MANY = 10_000, 100_000, 1_000_000
@@ -101,8 +101,7 @@ def searching(matcher: Matcher, folder: Path) -> dict[str, Any]:
 
 def a_million(matcher: Matcher, folder: Path) -> dict[str, Any]:
     """Index and search a million synthetic vectors in a process of its own, to see its memory."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(_a_million, (folder, matcher.encoder.hidden_size))
+    return in_processes(_a_million, [(folder, matcher.encoder.hidden_size)])[0]
 
 
 def _a_million(folder: Path, width: int) -> dict[str, Any]:
@@ -132,7 +131,7 @@ def _synthetic(path: Path, count: int, width: int) -> Index:
         for start in range(0, len(questions), 50_000):
             block = out[start : start + 50_000]
             chosen = centres[rng.integers(0, len(centres), len(block))]
-            block[:] = _noisy(chosen / np.linalg.norm(chosen, axis=1, keepdims=True), rng)
+            block[:] = _noisy(normalize(chosen), rng)
 
     return build_index(path, width, {"synthetic": count}, fill)
 
@@ -140,8 +139,7 @@ def _synthetic(path: Path, count: int, width: int) -> Index:
 def _noisy(unit: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Vectors of length 1 with a cosine of about 0.9 to those given."""
     noise = rng.standard_normal(unit.shape, np.float32) * (0.48 / np.sqrt(unit.shape[1]))
-    moved = unit + noise
-    return (moved / np.linalg.norm(moved, axis=1, keepdims=True)).astype(np.float32)
+    return normalize(unit + noise).astype(np.float32)
 
 
 def exported(matcher: Matcher, folder: Path) -> dict[str, Any]:
@@ -164,11 +162,9 @@ def _parity(exact: Matcher, bi: Path, cross: Path) -> dict[str, float]:
     both_orders = [pairs, [(second, first) for first, second in pairs]]
     questions = [question for pair in pairs for question in pair]
     vectors, probabilities = exact.encode(questions), exact.rerank(pairs)
-    theirs, model = (
-        SentenceTransformer(str(bi), device="cpu"),
-        CrossEncoder(str(cross), device="cpu"),
-    )
-    their_logits = [logit(model.predict(order).astype(float)) for order in both_orders]
+    their_bi = SentenceTransformer(str(bi), device="cpu")
+    their_cross = CrossEncoder(str(cross), device="cpu")
+    their_logits = [logit(their_cross.predict(order).astype(float)) for order in both_orders]
     onnx_logits = [run_onnx(cross, MODEL, order)[:, 0] for order in both_orders]
 
     def lowest_cosine(others: np.ndarray) -> float:
@@ -178,7 +174,7 @@ def _parity(exact: Matcher, bi: Path, cross: Path) -> dict[str, float]:
         return float(f"{np.abs(probabilities - expit(np.mean(logits, axis=0))).max():.2e}")
 
     return {
-        "sentence_transformers_cosine": lowest_cosine(theirs.encode(questions)),
+        "sentence_transformers_cosine": lowest_cosine(their_bi.encode(questions)),
         "onnx_cosine": lowest_cosine(run_onnx(bi, MODEL, questions)),
         "cross_encoder_difference": difference(their_logits),
         "cross_onnx_difference": difference(onnx_logits),

@@ -1,6 +1,5 @@
 """Peak memory of training, each library in a process of its own."""
 
-import multiprocessing
 from pathlib import Path
 
 import pandas as pd
@@ -10,7 +9,7 @@ from accelerate import PartialState
 from ...step import peak_memory_gb
 from .ours import Ours
 from .scale import Bench
-from .turns import OURS, THEIRS, Act
+from .turns import OURS, THEIRS, Act, in_processes
 
 
 def training_memory(bench: Bench) -> dict[str, dict[str, float]]:
@@ -22,8 +21,7 @@ def training_memory(bench: Bench) -> dict[str, dict[str, float]]:
     kinds = [kind for kind in bench.scale.memory if kind[1] in bench.precisions]
     data = (bench.directory, bench.frame, bench.scale.train_pairs)
     tasks = [(library, *kind, *data) for kind in kinds for library in (OURS, THEIRS)]
-    with multiprocessing.get_context("spawn").Pool(2, maxtasksperchild=1) as pool:
-        peaks = iter(pool.starmap(_train, tasks, chunksize=1))
+    peaks = iter(in_processes(_train, tasks))
     return {", ".join(kind): {OURS: next(peaks), THEIRS: next(peaks)} for kind in kinds}
 
 

@@ -1,7 +1,8 @@
 """Let contenders take turns, and sum up what they needed."""
 
+import multiprocessing
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, TypeVar
 
@@ -84,6 +85,12 @@ def timed(call: Callable[[], Result]) -> tuple[Result, float]:
     started = now()
     result = call()
     return result, now() - started
+
+
+def in_processes(function: Callable[..., Result], tasks: Sequence[tuple]) -> list[Result]:
+    """`function` of each tuple of arguments, in a fresh process, to see what memory it takes."""
+    with multiprocessing.get_context("spawn").Pool(2, maxtasksperchild=1) as pool:
+        return pool.starmap(function, tasks, chunksize=1)
 
 
 @contextmanager
