@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -111,19 +112,11 @@ def tune(
     # A machine that joins a study must not repeat the draws of those before it.
     study.sampler = TPESampler(seed=seed + len(study.trials))
 
-    def objective(trial: optuna.Trial) -> float:
-        weights = {name: trial.suggest_float(f"weight/{name}", 0.0, 1.0) for name in names}
-        threshold = trial.suggest_float("threshold", -THRESHOLD_RANGE, THRESHOLD_RANGE)
-        if not any(weights.values()):
-            raise optuna.TrialPruned
-        margin = blend(logits, weights) - threshold
-        return float(np.logaddexp(0.0, np.where(labels == 1, -margin, margin)).mean())
-
     if not study.trials:
         study.enqueue_trial({f"weight/{name}": 1.0 for name in names} | {"threshold": 0.0})
     remaining = trials - sum(trial.state.is_finished() for trial in study.trials)
     if remaining > 0:
-        study.optimize(objective, n_trials=remaining)
+        study.optimize(partial(_loss, logits, labels), n_trials=remaining)
     if not resumable:
         home = get_storage(storage)
         if study_name in {study.study_name for study in home.get_all_studies()}:
@@ -134,3 +127,13 @@ def tune(
     return Decision(
         {name: value / sum(raw.values()) for name, value in raw.items()}, best["threshold"]
     )
+
+
+def _loss(logits: Mapping[str, np.ndarray], labels: np.ndarray, trial: optuna.Trial) -> float:
+    """The log loss of the blend that a trial suggests, minus its threshold."""
+    weights = {name: trial.suggest_float(f"weight/{name}", 0.0, 1.0) for name in logits}
+    threshold = trial.suggest_float("threshold", -THRESHOLD_RANGE, THRESHOLD_RANGE)
+    if not any(weights.values()):
+        raise optuna.TrialPruned
+    margin = blend(logits, weights) - threshold
+    return float(np.logaddexp(0.0, np.where(labels == 1, -margin, margin)).mean())

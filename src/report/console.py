@@ -13,7 +13,7 @@ from ..data.graph import Audit, audit
 from ..data.pairs import read_pairs
 from ..files import read_json
 from ..layout import Layout
-from .phrases import ENSEMBLE, gain, score_rows, verdict
+from .phrases import COLUMNS, notes, table_rows
 
 
 def print_run(layout: Layout, submissions: Sequence[Path]) -> None:
@@ -37,27 +37,23 @@ def print_audit(train: Path, evaluation: Path, as_json: bool) -> None:
 
 
 def console_summary(metrics: Mapping[str, Any]) -> Table:
-    """Members and ensemble with their accuracies and 95 % intervals; the audit as caption.
+    """Members and ensemble with their accuracies and 95 % intervals; the notes as caption.
 
     `metrics` is the content of metrics.json. Names are shown as they are, never as markup.
     """
-    notes = [gain(metrics), f"Leak audit: {verdict(metrics)}"]
     table = Table(
         title=Text(f"Accuracy, profile {metrics['profile']} (95 % intervals)"),
-        caption=Text("\n".join(note for note in notes if note)),
+        caption=Text("\n".join(notes(metrics))),
     )
-    table.add_column("member")
-    table.add_column("weight", justify="right")
-    table.add_column("cross-validation", justify="right")
-    table.add_column("dev", justify="right")
-    table.add_column("dev, new questions", justify="right")
-    for row in score_rows(metrics):
-        if row.name == ENSEMBLE:
+    for column in COLUMNS:
+        if column.console:
+            table.add_column(column.title, justify="right" if column.number else "left")
+    *members, ensemble = table_rows(metrics)
+    for cells in (*members, ensemble):
+        if cells is ensemble:
             table.add_section()
-        cells = (row.name, row.weight, row.cv, row.dev, row.dev_new_questions)
-        table.add_row(
-            *(Text(cell) for cell in cells), style="bold" if row.name == ENSEMBLE else None
-        )
+        shown = [Text(cell) for cell, column in zip(cells, COLUMNS, strict=True) if column.console]
+        table.add_row(*shown, style="bold" if cells is ensemble else None)
     return table
 
 

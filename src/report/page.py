@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pandas import DataFrame
 
 from ..files import write_text
-from .phrases import gain, score_rows, verdict
+from .phrases import COLUMNS, notes, table_rows
 
 TEMPLATE = "page.html.j2"
 
@@ -41,13 +41,14 @@ def write_report(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    rows = score_rows(metrics)
+    rows = list(table_rows(metrics))
+    titles = [column.title for column in COLUMNS]
     page = environment.get_template(TEMPLATE).render(
         metrics=metrics,
+        columns=COLUMNS,
         rows=rows,
-        ensemble=rows[-1],
-        verdict=verdict(metrics),
-        gain=gain(metrics),
+        ensemble=dict(zip(titles, rows[-1], strict=True)),
+        notes=list(notes(metrics)),
         figures={caption: _data_address(path) for caption, path in figures.items()},
         mistakes=mistakes[["query1", "query2", "label", "probability"]].to_dict("records"),
         facts=list(_facts(metrics)),

@@ -1,32 +1,56 @@
-"""How a run's scores are put into words: the same rows for the console and the page."""
+"""How a run's scores are put into words: the same for the console and the page.
 
-from collections.abc import Mapping, Sequence
+A new column of the table of scores is a line in `COLUMNS`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 ABSENT = "–"
 ENSEMBLE = "ensemble"
+Scores = Mapping[str, Any]  # a member's or the ensemble's entry in metrics.json
 
 
 @dataclass(frozen=True)
-class ScoreRow:
-    """One line of the table of scores, ready to print; ABSENT where there is no dev file."""
+class Column:
+    """A column of the table of scores.
 
-    name: str
-    architecture: str
-    encoder: str
-    weight: str
-    cv: str
-    dev: str
-    dev_new_questions: str
+    Attributes:
+        text: of a row's scores; ABSENT where there is nothing to show.
+        number: whether it is set to the right.
+        console: whether a terminal has room for it.
+    """
+
+    title: str
+    text: Callable[[Scores], str]
+    number: bool = True
+    console: bool = True
 
 
-def score_rows(metrics: Mapping[str, Any]) -> list[ScoreRow]:
-    """The members in their order, then the ensemble. `metrics` is the content of metrics.json."""
-    rows = [
-        _row(name, member, f"{member['weight']:.2f}") for name, member in metrics["members"].items()
-    ]
-    return [*rows, _row(ENSEMBLE, metrics["ensemble"], "")]
+COLUMNS = (
+    Column("member", lambda row: row["name"], number=False),
+    Column("architecture", lambda row: row.get("architecture", ""), number=False, console=False),
+    Column("encoder", lambda row: row.get("encoder", ""), number=False, console=False),
+    Column("weight", lambda row: f"{row['weight']:.2f}" if "weight" in row else ""),
+    Column("cross-validation", lambda row: score(row["cv_accuracy"], row["cv_interval"])),
+    Column("dev", lambda row: score(row.get("dev_accuracy"), row.get("dev_interval"))),
+    Column(
+        "dev, new questions",
+        lambda row: score(
+            row.get("dev_accuracy_new_questions"), row.get("dev_interval_new_questions")
+        ),
+    ),
+)
+
+
+def table_rows(metrics: Mapping[str, Any]) -> Iterator[list[str]]:
+    """The cells of all `COLUMNS`: the members in their order, then the ensemble.
+
+    `metrics` is the content of metrics.json.
+    """
+    for name, scores in [*metrics["members"].items(), (ENSEMBLE, metrics["ensemble"])]:
+        yield [column.text({"name": name, **scores}) for column in COLUMNS]
 
 
 def score(value: float | None, interval: Sequence[float] | None = None) -> str:
@@ -39,33 +63,21 @@ def score(value: float | None, interval: Sequence[float] | None = None) -> str:
     return f"{100 * value:.2f} % ({100 * low:.2f}–{100 * high:.2f})"
 
 
-def verdict(metrics: Mapping[str, Any]) -> str:
-    """The leak audit's verdict, which stands beside every score."""
-    audit = metrics.get("audit")
-    return audit["verdict"] if audit else "not audited: there is no labelled dev file"
-
-
-def gain(metrics: Mapping[str, Any]) -> str | None:
-    """How much better the ensemble is than its best member; None where it is not known."""
+def notes(metrics: Mapping[str, Any]) -> Iterator[str]:
+    """What has to be read with the table: the gain, the leak audit, what was left out."""
     found = metrics.get("gain_over_best_member")
-    if not found:
-        return None
-    difference, low, high = (100 * x for x in (found["cv_difference"], *found["interval"]))
-    return (
-        f"Ensemble − {found['member']}, cross-validation: {difference:+.2f} points "
-        f"(95 %: {low:+.2f} to {high:+.2f})"
-    )
-
-
-def _row(name: str, scores: Mapping[str, Any], weight: str) -> ScoreRow:
-    return ScoreRow(
-        name=name,
-        architecture=scores.get("architecture", ""),
-        encoder=scores.get("encoder", ""),
-        weight=weight,
-        cv=score(scores["cv_accuracy"], scores["cv_interval"]),
-        dev=score(scores.get("dev_accuracy"), scores.get("dev_interval")),
-        dev_new_questions=score(
-            scores.get("dev_accuracy_new_questions"), scores.get("dev_interval_new_questions")
-        ),
-    )
+    if found:
+        difference, low, high = (100 * x for x in (found["cv_difference"], *found["interval"]))
+        yield (
+            f"Ensemble − {found['member']}, cross-validation: {difference:+.2f} points "
+            f"(95 %: {low:+.2f} to {high:+.2f})"
+        )
+    audit = metrics.get("audit")
+    verdict = audit["verdict"] if audit else "not audited: there is no labelled dev file"
+    yield f"Leak audit: {verdict}"
+    count = metrics.get("dev_pairs_left_out", 0)
+    if count:
+        yield (
+            f"{count} of {metrics['data']['dev']['pairs']:,} dev pairs stand in what was trained "
+            "on and are left out of dev's scores"
+        )

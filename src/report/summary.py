@@ -1,5 +1,6 @@
 """Scores of a finished run: metrics.json, figures and the page."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pandas as pd
 
 from ..config import Config
 from ..data.graph import components, wording
+from ..data.pairs import read_pairs
 from ..ensemble.combine import Decision, blend
 from ..files import read_json, write_json
 from ..layout import Layout
@@ -26,24 +28,18 @@ def summarise(config: Config, layout: Layout, folder: Path) -> None:
     Members are scored at the threshold 0; the ensemble's cross-validation score is cross-fitted,
     its dev score uses what was tuned on the training folds. Intervals resample components.
     """
-    decision, facts = Decision.read(layout.decision_file), read_json(layout.facts_file)
-    train, dev = layout.train(), layout.table("dev")
-    out_of_fold, unseen = layout.out_of_fold(), layout.unseen("dev") if dev is not None else {}
-    cv_labels = {name: _positive(logits) for name, logits in out_of_fold.items()}
-    cv_labels[ENSEMBLE] = np.load(layout.cross_fitted_file, allow_pickle=False)
-    dev_labels = {name: _positive(logits) for name, logits in unseen.items()}
-    if dev is not None:
-        dev_labels[ENSEMBLE] = decision.decide(unseen)
-    groups = components(train, key=wording)
-    new = np.array(facts.get("dev_rows_with_new_questions", []), dtype=bool)
+    decision = Decision.read(layout.decision_file)
+    train, out_of_fold = layout.train(), layout.out_of_fold()
+    labels, groups = train["label"].to_numpy(), components(train, key=wording)
+    decided = {name: _positive(logits) for name, logits in out_of_fold.items()}
+    decided[ENSEMBLE] = np.load(layout.cross_fitted_file, allow_pickle=False)
+    dev = _DevScores(layout, decision)
     scores = {
-        name: _scores(train, cv_labels[name], groups, "cv")
-        | _dev_scores(dev, dev_labels.get(name), new)
-        for name in cv_labels
+        name: _scores(train, predicted, groups, "cv") | dev.of(name)
+        for name, predicted in decided.items()
     }
     best = max(out_of_fold, key=lambda name: scores[name]["cv_accuracy"])
-    labels = train["label"].to_numpy()
-    gain = paired_difference(labels, cv_labels[ENSEMBLE], cv_labels[best], groups)
+    gain = paired_difference(labels, decided[ENSEMBLE], decided[best], groups)
     members = {
         name: {
             "architecture": member.architecture,
@@ -54,11 +50,13 @@ def summarise(config: Config, layout: Layout, folder: Path) -> None:
         for name, member in config.members.items()
     }
     equal = blend(out_of_fold, dict.fromkeys(out_of_fold, 1.0))
+    facts = read_json(layout.facts_file)
     metrics = {
         "profile": config.profile,
         "data": facts["files"],
         "is_sample": facts["is_sample"],
         "audit": facts["audit"],
+        "dev_pairs_left_out": dev.left_out,
         "members": members,
         "ensemble": scores[ENSEMBLE] | {"threshold": decision.threshold},
         "equal_weights_cv_accuracy": accuracy(labels, _positive(equal)),
@@ -75,9 +73,56 @@ def summarise(config: Config, layout: Layout, folder: Path) -> None:
     }
     write_json(layout.results / "metrics.json", metrics)
     blended = blend(out_of_fold, decision.weights)
-    pictures = _draw(layout, train, blended, decision, cv_labels[ENSEMBLE], groups)
+    pictures = _draw(layout, train, blended, decision, decided[ENSEMBLE])
     mistakes = confident_mistakes(train, blended, decision.threshold)
     write_report(metrics, pictures, mistakes, layout.results / "report.html")
+
+
+class _DevScores:
+    """Dev's scores, of the pairs that no model was trained on.
+
+    A dev file that is there when the training parts are made is kept out of them. One that comes
+    later, or in its place, is predicted by the weights that are there, and may share pairs with
+    what they were trained on: those are left out.
+    """
+
+    def __init__(self, layout: Layout, decision: Decision) -> None:
+        dev = layout.table("dev")
+        self.labels: dict[str, np.ndarray] = {}
+        self.left_out = 0
+        if dev is None:
+            return
+        known = {pair for fold in range(layout.folds) for pair in _trained_on(layout, fold)}
+        kept = np.array([pair not in known for pair in _pairs(dev)])
+        facts = read_json(layout.facts_file)
+        self.left_out = int((~kept).sum())
+        self.frame = dev[kept].reset_index(drop=True)
+        self.groups = components(dev, key=wording)[kept]
+        self.new = np.array(facts["dev_rows_with_new_questions"], dtype=bool)[kept]
+        logits = layout.unseen("dev")
+        self.labels = {name: _positive(values)[kept] for name, values in logits.items()}
+        self.labels[ENSEMBLE] = decision.decide(logits)[kept]
+
+    def of(self, name: str) -> dict[str, Any]:
+        """The scores of a member or the ensemble; None where there is nothing to score."""
+        scores = dict.fromkeys(("dev_accuracy", "dev_interval", *_NEW_QUESTIONS))
+        if not self.labels or len(self.frame) == 0:
+            return scores
+        scores |= _scores(self.frame, self.labels[name], self.groups, "dev")
+        if self.new.any():
+            part = self.frame[self.new], self.labels[name][self.new], self.groups[self.new]
+            scores |= dict(zip(_NEW_QUESTIONS, _scores(*part, "dev").values(), strict=True))
+        return scores
+
+
+def _trained_on(layout: Layout, fold: int) -> Iterator[frozenset[str]]:
+    return _pairs(read_pairs(layout.training_part_file(fold), labelled=True).frame)
+
+
+def _pairs(frame: pd.DataFrame) -> Iterator[frozenset[str]]:
+    """The unordered pairs of a frame, in any spelling."""
+    for first, second in zip(frame["query1"], frame["query2"], strict=True):
+        yield frozenset((wording(first), wording(second)))
 
 
 def _positive(logits: np.ndarray) -> np.ndarray:
@@ -90,17 +135,6 @@ def _scores(frame: pd.DataFrame, predicted: np.ndarray, groups: np.ndarray, kind
         f"{kind}_accuracy": accuracy(labels, predicted),
         f"{kind}_interval": list(accuracy_interval(labels, predicted, groups)),
     }
-
-
-def _dev_scores(dev: pd.DataFrame | None, predicted: np.ndarray | None, new: np.ndarray) -> dict:
-    if dev is None or predicted is None:
-        return dict.fromkeys(("dev_accuracy", "dev_interval", *_NEW_QUESTIONS))
-    groups = components(dev, key=wording)
-    scores = _scores(dev, predicted, groups, "dev") | dict.fromkeys(_NEW_QUESTIONS)
-    if new.any():
-        found = _scores(dev[new], predicted[new], groups[new], "dev")
-        scores |= dict(zip(_NEW_QUESTIONS, found.values(), strict=True))
-    return scores
 
 
 def _costs(layout: Layout) -> dict[str, Any]:
@@ -130,11 +164,11 @@ def _draw(
     blended: np.ndarray,
     decision: Decision,
     decided: np.ndarray,
-    groups: np.ndarray,
 ) -> dict[str, Path]:
     """Figures of the ensemble's out-of-fold predictions: caption → file."""
     folder = layout.results / "figures"
     labels, folds = train["label"].to_numpy(), layout.fold_numbers()
+    groups = components(train, key=wording)
     pictures = {
         "Accuracy by threshold": folder / "threshold.svg",
         "Reliability": folder / "reliability.svg",
@@ -145,26 +179,20 @@ def _draw(
     threshold, reliability, categories, by_fold, training = pictures.values()
     figures.threshold_curve(labels, blended, decision.threshold, threshold)
     figures.reliability_diagram(labels, 1 / (1 + np.exp(-blended)), reliability)
-    rows = per_category(train, decided, groups)
-    figures.accuracy_bars(
-        [row.category or "all" for row in rows],
-        [row.accuracy for row in rows],
-        [row.interval for row in rows],
-        "Accuracy by category",
-        categories,
-    )
-    parts = [folds == fold for fold in range(layout.folds)]
-    figures.accuracy_bars(
-        [f"fold {fold}" for fold in range(layout.folds)],
-        [accuracy(labels[part], decided[part]) for part in parts],
-        [accuracy_interval(labels[part], decided[part], groups[part]) for part in parts],
-        "Accuracy by fold",
-        by_fold,
-    )
+    parts = train.assign(category=[f"fold {fold}" for fold in folds])
+    for frame, title, file in (
+        (train, "Accuracy by category", categories),
+        (parts, "Accuracy by fold", by_fold),
+    ):
+        rows = per_category(frame, decided, groups)
+        if frame is parts:
+            rows.sort(key=lambda row: row.category)
+        names = [row.category or "all" for row in rows]
+        values, intervals = [row.accuracy for row in rows], [row.interval for row in rows]
+        figures.accuracy_bars(names, values, intervals, title, file)
     histories = {
         f"{name}/{fold}": read_json(layout.fold_model(name, fold) / "history.json")
-        for name in layout.members
-        for fold in range(layout.folds)
+        for name, fold in layout.members_and_folds
     }
     figures.training_curves(histories, training)
     return pictures
