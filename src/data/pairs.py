@@ -4,12 +4,10 @@ A pair frame has exactly the columns `id`, `category`, `query1`, `query2` (str) 
 (int64; -1 = unlabelled), a default RangeIndex, and the rows in the order of the file.
 """
 
-import codecs
 import csv
 import io
-import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +15,7 @@ import pandas as pd
 
 from ..errors import UserError
 from ..files import write_text
+from .text_table import records
 
 COLUMNS = ("id", "category", "query1", "query2", "label")
 UNLABELLED = -1
@@ -48,7 +47,7 @@ def read_pairs(path: Path, *, labelled: bool) -> PairTable:
     Raises:
         UserError: the file cannot be read as such a table; names file, line and column.
     """
-    rows = list(_records(_decode(_read_bytes(path), path), path))
+    rows = list(records(path))
     # Spreadsheets leave lines of bare commas under a table.
     while len(rows) > 1 and not any(field.strip() for field in rows[-1][1]):
         rows.pop()
@@ -115,77 +114,6 @@ def csv_text(rows: Iterable[Sequence[object]]) -> str:
 
 def _header() -> str:
     return ",".join(COLUMNS)
-
-
-def _read_bytes(path: Path) -> bytes:
-    """The file's bytes, or a UserError that says why there are none."""
-    if path.is_dir():
-        raise UserError(f"{path}: this is a directory. Name the CSV file itself.")
-    try:
-        return path.read_bytes()
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: there is no such file. Check its name and folder.") from error
-    except OSError as error:
-        raise UserError(f"{path}: the file cannot be read ({error.strerror}).") from error
-
-
-def _decode(raw: bytes, path: Path) -> str:
-    """Text of a CSV file in UTF-8, GB18030 or UTF-16 with BOM; the BOM is taken off."""
-    binary = UserError(
-        f"{path}: this is a binary file (it contains NUL bytes), not CSV. "
-        "A spreadsheet must be saved as 'CSV UTF-8' first."
-    )
-    try:
-        if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            text = raw.decode("utf-16")
-            if "\0" in text:
-                raise binary
-            return text
-        if b"\0" in raw:
-            raise binary
-        try:
-            text = raw.decode("utf-8")
-        except UnicodeDecodeError:
-            # GB18030 gives a meaning to nearly any bytes, so a UTF-8 file with one damaged
-            # character could pass for it and come out as nonsense.
-            if _mostly_utf8(raw):
-                raise
-            text = raw.decode("gb18030")
-        return text.removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
-        before = raw[: error.start].decode(error.encoding, "replace")
-        line = len(re.split("\r\n|\r|\n", before))
-        raise UserError(
-            f"{path}, line {line}: the text cannot be decoded (byte {error.start + 1} is not "
-            f"{error.encoding.upper()}). Save the file as UTF-8."
-        ) from error
-
-
-def _mostly_utf8(raw: bytes) -> bool:
-    """Do three-byte UTF-8 characters (all Chinese ones are) cover most bytes beyond ASCII?"""
-    beyond_ascii = raw.translate(None, bytes(range(128)))
-    chinese = sum(char >= "\u0800" for char in raw.decode("utf-8", "ignore"))
-    return 2 * 3 * chinese > len(beyond_ascii)
-
-
-def _records(text: str, path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield each record with the number of the file line on which it starts; skip blank lines."""
-    # newline="" splits at LF, CR and CRLF alike and leaves those inside quotes as they are.
-    # strict=True: a quote that is never closed is an error and does not swallow the file's rest.
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    while True:
-        line = reader.line_num + 1
-        try:
-            fields = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise UserError(
-                f"{path}, line {line}: the row that starts here has broken quotes ({error}). "
-                'A question in double quotes must end with one, and "" stands for one inside.'
-            ) from error
-        if len(fields) > 1 or any(field.strip() for field in fields):
-            yield line, fields
 
 
 def _find_columns(header: list[str], line: int, path: Path, labelled: bool) -> dict[str, int]:

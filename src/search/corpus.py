@@ -1,7 +1,5 @@
 """Read a corpus of questions: CSV, TSV, JSONL, or plain text with one question a line."""
 
-import codecs
-import csv
 import json
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
@@ -10,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..data.text_table import open_text, records
 from ..errors import UserError
 
 _PAIRS = (("query1", "query2"), ("question1", "question2"))
@@ -81,45 +80,39 @@ def read_questions(path: Path) -> Corpus:
 
 
 def _entries(path: Path) -> Iterator[str]:
-    encoding = _encoding(path)
-    with open(path, encoding=encoding, newline="") as file:
-        if path.suffix.lower() in _SEPARATORS:
-            yield from _table_entries(file, path, _SEPARATORS[path.suffix.lower()])
-        elif path.suffix.lower() in _JSON_LINES:
+    if path.suffix.lower() in _SEPARATORS:
+        yield from _table_entries(path, _SEPARATORS[path.suffix.lower()])
+        return
+    with open_text(path) as file:
+        if path.suffix.lower() in _JSON_LINES:
             yield from _json_entries(file, path)
         else:
             for line in file:
                 yield from line.splitlines()
 
 
-def _table_entries(file, path: Path, separator: str) -> Iterator[str]:
-    reader = csv.reader(file, delimiter=separator, strict=True)
-    try:
-        header = next(reader, [])
-        names = [unicodedata.normalize("NFKC", name).strip().lower() for name in header]
-        columns = [names.index(name) for name in _question_columns(names)]
-        if not columns and len(header) == 1:  # a plain list that is called .csv
-            columns = [0]
-            yield header[0]
-        if not columns and any(names):
-            raise UserError(
-                f"{path}, line 1: there is no column of questions (found: {', '.join(header)}). "
-                "Name one of them 'question', or 'query1' and 'query2' in a table of pairs."
-            )
-        for fields in reader:
-            if not any(field.strip() for field in fields):
-                continue
-            if len(fields) != len(header):
-                raise UserError(
-                    f"{path}, line {reader.line_num}: {len(fields)} fields where the header has "
-                    f'{len(header)}. Put a question that contains a separator in quotes ("...").'
-                )
-            yield from (fields[index] for index in columns)
-    except csv.Error as error:
+def _table_entries(path: Path, separator: str) -> Iterator[str]:
+    rows = records(path, separator)
+    _, header = next(rows, (1, []))
+    names = [unicodedata.normalize("NFKC", name).strip().lower() for name in header]
+    columns = [names.index(name) for name in _question_columns(names)]
+    if not columns and len(header) == 1:  # a plain list that is called .csv
+        columns = [0]
+        yield header[0]
+    if not columns and any(names):
         raise UserError(
-            f"{path}, line {reader.line_num}: the row that ends here cannot be read ({error}). "
-            'A question in double quotes must end with one, and "" stands for one inside.'
-        ) from error
+            f"{path}, line 1: there is no column of questions (found: {', '.join(header)}). "
+            "Name one of them 'question', or 'query1' and 'query2' in a table of pairs."
+        )
+    for line, fields in rows:
+        if not any(field.strip() for field in fields):
+            continue
+        if len(fields) != len(header):
+            raise UserError(
+                f"{path}, line {line}: {len(fields)} fields where the header has "
+                f'{len(header)}. Put a question that contains a separator in quotes ("...").'
+            )
+        yield from (fields[index] for index in columns)
 
 
 def _question_columns(names: Collection[str]) -> Sequence[str]:
@@ -148,60 +141,3 @@ def _json_entries(file, path: Path) -> Iterator[str]:
                 "string under 'question' (or 'query1' and 'query2')."
             )
         yield from found
-
-
-def _encoding(path: Path) -> str:
-    """UTF-8, UTF-16 or GB18030, after one pass over the lines.
-
-    GB18030 gives a meaning to nearly any bytes, so it is assumed only where most lines beyond
-    ASCII are not UTF-8; a few such lines among others are damage or a mixture.
-    """
-    if path.is_dir():
-        raise UserError(f"{path}: this is a directory. Name the file of questions itself.")
-    valid, invalid, first = 0, 0, 0
-    try:
-        with open(path, "rb") as file:
-            if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-                if _decodes(path, "utf-16"):
-                    return "utf-16"
-                raise UserError(
-                    f"{path}: the file begins as UTF-16 and cannot be decoded as such (damaged, or "
-                    "cut short). Save it as UTF-8."
-                )
-            file.seek(0)
-            for number, line in enumerate(file, start=1):
-                if b"\0" in line:
-                    raise UserError(
-                        f"{path}, line {number}: this is a binary file (it contains NUL bytes). "
-                        "A spreadsheet must be saved as 'CSV UTF-8' first."
-                    )
-                if line.isascii():
-                    continue
-                try:
-                    line.decode("utf-8")
-                    valid += 1
-                except UnicodeDecodeError:
-                    invalid += 1
-                    first = first or number
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: there is no such file. Check its name and folder.") from error
-    except OSError as error:
-        raise UserError(f"{path}: the file cannot be read ({error.strerror}).") from error
-    if not invalid:
-        return "utf-8-sig"
-    if invalid > valid and _decodes(path, "gb18030"):
-        return "gb18030"
-    raise UserError(
-        f"{path}, line {first}: the text cannot be decoded: {invalid} lines are not "
-        f"UTF-8 while {valid} are (mixed encodings, or a damaged file). Save it as UTF-8."
-    )
-
-
-def _decodes(path: Path, encoding: str) -> bool:
-    try:
-        with open(path, encoding=encoding) as file:
-            for _ in file:
-                pass
-    except UnicodeDecodeError:
-        return False
-    return True

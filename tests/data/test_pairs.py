@@ -12,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from src.data.pairs import TrainFileMissing, find_data, read_pairs, write_pairs
+from src.data.pairs import read_pairs, write_pairs
+from src.data.sources import TrainFileMissing, find_data
 from src.errors import UserError
 
 HEADER = "id,category,query1,query2,label\n"

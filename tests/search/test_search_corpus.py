@@ -72,7 +72,7 @@ def test_every_entry_is_counted_once(tmp_path_factory, entries: list[str]) -> No
         ("a.jsonl", b'{"answer": "a"}\n', "line 1: no question here"),
         ("a.jsonl", b'{"question": 5}\n', "line 1: no question here"),
         ("a.jsonl", b'{"question": "\\ud83d"}\n', "line 1: no question here"),
-        ("a.txt", "感冒".encode("utf-16")[:-1], "begins as UTF-16"),
+        ("a.txt", "感冒".encode("utf-16")[:-1], "is not UTF-16"),
         ("a.txt", b"PK\0\1\n", "binary file"),
         ("a.txt", "发烧吃什么药\n感冒吃什么药\n".encode() + "咳嗽".encode("gb18030"), "line 3: "),
     ],
