@@ -101,9 +101,9 @@ def _checked(path: Path, encoding: str) -> str:
             raw.decode(encoding)
         except UnicodeDecodeError as error:
             before = raw[: error.start].decode(encoding, "replace")
-            line = len(re.split("\r\n|\r|\n", before))
+            place = len(re.split("\r\n|\r|\n", before))
             raise UserError(
-                f"{path}, line {line}: the text cannot be decoded (byte {error.start + 1} is not "
+                f"{path}, line {place}: the text cannot be decoded (byte {error.start + 1} is not "
                 f"{encoding.upper()}; damaged, cut short, or a mixture). Save the file as UTF-8."
             ) from error
     return encoding
