@@ -38,7 +38,7 @@ case "${1:-}" in
     shift
     cd "$root"
     # Two workers with a thread each are faster than one with two: the models are tiny.
-    OMP_NUM_THREADS=1 exec "$python" -m pytest -n 2 --dist loadfile "$@"
+    OMP_NUM_THREADS=1 exec "$python" -m pytest -n 2 --dist worksteal "$@"
     ;;
   check)
     cd "$root"

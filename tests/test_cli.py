@@ -453,7 +453,7 @@ def clone(tmp_path: Path) -> Clone:
         (["predict", "a.csv", "b.csv"], "-m src predict a.csv b.csv", False),
         (["audit", "a.csv", "b.csv", "--json"], "-m src audit a.csv b.csv --json", False),
         (["compare", "a", "b"], "-m src compare a b", False),
-        (["test", "-k", "step"], "-m pytest -n 2 --dist loadfile -k step", True),
+        (["test", "-k", "step"], "-m pytest -n 2 --dist worksteal -k step", True),
     ],
 )
 def test_run_sh_calls_the_command(
