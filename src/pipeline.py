@@ -310,7 +310,7 @@ class Pipeline:
                 total += len(folds) * seconds
                 parts.append(f"{name} {len(folds)} × {seconds / 60:.1f} min")
         if parts:
-            text = f"── training takes about {total / 60:.0f} minutes here: {', '.join(parts)}"
+            text = f"── training takes about {total / 60:.1f} minutes here: {', '.join(parts)}"
             print(text, file=sys.stderr, flush=True)
 
     def changes(self, stages: tuple[Callable, ...] = STAGES) -> Iterator[str]:

@@ -3,8 +3,6 @@
 import time
 from pathlib import Path
 
-import numpy as np
-
 from ..config import MemberConfig
 from ..data.pairs import read_pairs
 from ..models.registry import build_model
@@ -12,7 +10,7 @@ from .fold_model import FoldFiles, FoldModel, fit
 from .loop import Conduct, TrainingFailed
 from .objective import Objective
 
-_BATCHES = (1, 2)  # the first batch also fills caches, the second one is what a batch costs
+_WARM_UP, _BATCHES = 1, 2  # batches; the first one fills caches and does not count
 
 
 def expected_seconds(member: MemberConfig, files: FoldFiles, pretrained: Path) -> float:
@@ -24,15 +22,17 @@ def expected_seconds(member: MemberConfig, files: FoldFiles, pretrained: Path) -
     settings = member.training.model_copy(update={"epochs": 1})
     brief = member.model_copy(update={"training": settings})
     network = FoldModel(*build_model(brief, pretrained, member.seed), brief)
-    seconds = []
-    for batches in _BATCHES:
-        rows = part.iloc[: batches * settings.batch_pairs]
-        conduct = Conduct(f"how long? {member.architecture} {member.encoder}", member.seed)
+    conduct = Conduct(f"how long? {member.architecture} {member.encoder}", member.seed)
+    size = settings.batch_pairs
+    for batches in (_WARM_UP, _BATCHES):
         started = time.perf_counter()
         try:
-            fit(network, rows, part.iloc[:2], Objective.of(brief), conduct)
+            fit(network, part.iloc[: batches * size], part.iloc[:2], Objective.of(brief), conduct)
         except TrainingFailed:
             pass  # two pairs say nothing about the training, and it is not asked about
-        seconds.append(time.perf_counter() - started)
-    a_batch = float(np.diff(seconds)[0]) / (_BATCHES[1] - _BATCHES[0])
-    return max(a_batch, 0.0) * member.training.epochs * len(part) / settings.batch_pairs
+        training = (time.perf_counter() - started) / batches
+    started = time.perf_counter()
+    network.predict(part.iloc[:size])
+    validation = time.perf_counter() - started
+    an_epoch = len(part) * training + len(files.own_rows()) * validation
+    return member.training.epochs * an_epoch / size
