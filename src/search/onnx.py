@@ -1,4 +1,8 @@
-"""The exported models as ONNX graphs for onnxruntime."""
+"""The exported models as ONNX graphs for onnxruntime.
+
+By hand, because sentence-transformers exports through optimum-onnx, whose version 0.1.0 needs
+transformers below 4.58.
+"""
 
 import logging
 import warnings
