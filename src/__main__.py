@@ -60,7 +60,8 @@ def main() -> None:
     `bash run.sh [--profile P] [KEY=VALUE]...` runs everything. Every stage first brings the stages
     before it up to date, and does nothing when it is up to date itself. Settings are changed as
     key=value, such as training.epochs=2; they are listed in src/config.py, their values in
-    src/profiles/. `bash run.sh test [PYTEST ARGUMENTS]...` runs the tests.
+    src/profiles/. `bash run.sh test [PYTEST ARGUMENTS]...` runs the tests, `bash run.sh check`
+    formatter, linter and type checker.
     """
 
 

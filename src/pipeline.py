@@ -315,14 +315,14 @@ class Pipeline:
 
     def changes(self, stages: tuple[Callable, ...] = STAGES) -> Iterator[str]:
         """What was made before and will be made again, a line a step, and why."""
-        remade: list[Path] = []
+        remade: dict[Path, str] = {}
         for stage in stages:
             for step in stage(self):
                 why = step.changes(remade)
                 if why is not None:
                     if not remade:
                         yield "── made again, because something has changed:"
-                    remade.append(step.folder)
+                    remade[step.folder] = step.name
                     yield f"──    {step.name}: {why}"
 
     def train_some(self, member: str | None, fold: int | None) -> None:

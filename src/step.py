@@ -11,7 +11,7 @@ import resource
 import shutil
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,18 +74,18 @@ class Step:
             and record["delivered"] == self._delivered()
         )
 
-    def changes(self, remade: Collection[Path]) -> str | None:
+    def changes(self, remade: Mapping[Path, str]) -> str | None:
         """Why a step that was made once is to be made again, in words; None where it is not.
 
         Args:
-            remade: folders of earlier steps that will be made again.
+            remade: folder → name of earlier steps that will be made again.
         """
         record = _record(self.folder / MARKER)
         if record is None:
             return None
         follows = [p for p in self.reads if p.parent in remade or not p.is_file()]
         if follows:
-            return f"follows from {follows[0].parent.name}"
+            return f"follows from {remade.get(follows[0].parent, 'a step that is new')}"
         if self.is_current():
             return None
         now = self.depends()

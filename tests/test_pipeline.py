@@ -215,7 +215,7 @@ def test_what_will_be_made_again_is_said_before(run: Run, capsys: pytest.Capture
     assert lines[0] == "── made again, because something has changed:"
     assert "train cross-pgd fold 0: settings member.training.epochs: 1 → 2" in lines[1]
     plan = lines[: lines.index("── train cross-pgd fold 0")]
-    assert any("tune: follows from" in line for line in plan)
+    assert any("tune: follows from train cross-pgd fold 0" in line for line in plan)
     assert not any("siamese" in line for line in plan)
     capsys.readouterr()
     run.pipeline("members.cross-pgd.training.epochs=2").run()

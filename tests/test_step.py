@@ -102,9 +102,9 @@ CHANGES = {
 
 @pytest.mark.parametrize("why", CHANGES)
 def test_what_it_depends_on_makes_it_again(made: Workshop, why: str) -> None:
-    assert made.step().changes([]) is None
+    assert made.step().changes({}) is None
     CHANGES[why](made)
-    assert re.search(why, made.step().changes([]) or "")
+    assert re.search(why, made.step().changes({}) or "")
     assert made.step().run()
     assert made.makes == 2
     assert made.result.read_text() == "result"
@@ -113,16 +113,16 @@ def test_what_it_depends_on_makes_it_again(made: Workshop, why: str) -> None:
 
 
 def test_what_follows_from_a_step_that_is_made_again_says_so(made: Workshop) -> None:
-    assert made.step().changes([made.input.parent]) == f"follows from {made.input.parent.name}"
+    assert made.step().changes({made.input.parent: "train 1"}) == "follows from train 1"
     made.input.unlink()
-    assert "follows from" in (made.step().changes([]) or "")
+    assert "follows from" in (made.step().changes({}) or "")
 
 
 def test_nested_settings_are_named(workshop: Workshop) -> None:
     workshop.settings = {"member": {"training": {"epochs": 4, "clip": 1}}}
     workshop.step().run()
     workshop.settings = {"member": {"training": {"epochs": 3, "clip": 1}}}
-    assert workshop.step().changes([]) == "settings member.training.epochs: 4 → 3"
+    assert workshop.step().changes({}) == "settings member.training.epochs: 4 → 3"
 
 
 def test_a_step_that_raises_is_not_current_and_finds_its_traces_again(made: Workshop) -> None:

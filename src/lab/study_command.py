@@ -1,5 +1,7 @@
 """bash run.sh study NAME"""
 
+from inspect import cleandoc
+
 import click
 
 from ..__main__ import load_settings, settings
@@ -21,4 +23,4 @@ def command(name: str, quick: bool, profile: str | None, overrides: tuple[str, .
 
 
 _LIST = "\n".join(f"  {name}: {question}" for name, question in studies().items())
-command.help = f"{command.help}\n\n\b\n{_LIST}"
+command.help = f"{cleandoc(command.help or '')}\n\n\b\n{_LIST}"
