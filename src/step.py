@@ -154,7 +154,8 @@ class Step:
         depends = self.depends()
         pending, marker = self.folder / PENDING, self.folder / MARKER
         record = _record(pending) or _record(marker)
-        if record and self.superseded and not _same(record, depends):
+        has_results = self.folder.is_dir() and any(self.folder.iterdir())
+        if self.superseded and has_results and not _same(record, depends):
             shutil.rmtree(self.superseded, ignore_errors=True)
             self.superseded.parent.mkdir(parents=True, exist_ok=True)
             self.folder.rename(self.superseded)
@@ -181,7 +182,9 @@ class Step:
 
 
 def _record(path: Path) -> dict[str, Any] | None:
-    return read_json(path) if path.is_file() else None
+    """What a step depended on; None where nothing, or an earlier version, has written it down."""
+    record = read_json(path) if path.is_file() else {}
+    return record if record.keys() >= set(_DEPENDS) else None
 
 
 def _same(record: dict[str, Any] | None, depends: dict[str, Any]) -> bool:

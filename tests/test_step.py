@@ -201,6 +201,14 @@ def test_half_of_a_training_moves_aside_and_is_continued(workshop: Workshop) -> 
     assert (workshop.superseded / "weights").read_text() == "4"
 
 
+def test_what_an_earlier_version_has_left_moves_aside(workshop: Workshop) -> None:
+    write_text(workshop.folder / "weights", "old")
+    write_json(workshop.folder / "done.json", {"fingerprint": "abc", "files": ["weights"]})
+    assert workshop.step().changes({}) is None
+    assert make_numbered(workshop, 3)
+    assert (workshop.superseded / "weights").read_text() == "old"
+
+
 def test_a_step_is_not_current_while_it_is_made(made: Workshop) -> None:
     made.delivered.unlink()
 
