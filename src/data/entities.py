@@ -1,46 +1,41 @@
 """Diseases and drugs in questions: find them with jieba, exchange them for others."""
 
 import re
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 import jieba
 import numpy as np
 from omegaconf import OmegaConf
+from pydantic import BaseModel
 
 LEXICON = Path(__file__).with_name("lexicon.yaml")
 PREFERRED_SHARE = 0.75  # how often the preferred names are tried before all others
 
 
-@dataclass(frozen=True)
-class Lexicon:
-    """Names that may be exchanged for one another, and where not."""
+class Lexicon(BaseModel):
+    """lexicon.yaml: names that may be exchanged for one another, and where not."""
 
-    kinds: dict[str, list[str]]  # kind ("diseases", "drugs") -> names that may be written
-    name_of: dict[str, tuple[str, str]]  # any known name -> (kind, the name that is written)
+    kinds: dict[str, dict[str, list[str]]]  # "diseases", "drugs" -> name -> others of the same
     preferred: frozenset[str]
     not_after: tuple[str, ...]  # endings of a word behind which a name is part of a longer one
     not_before: frozenset[str]  # words before which a disease is
+
+    @cached_property
+    def name_of(self) -> dict[str, tuple[str, str]]:
+        """Any known name -> its kind, and the name that is written."""
+        return {
+            alias: (kind, name)
+            for kind, names in self.kinds.items()
+            for name, others in names.items()
+            for alias in (name, *others)
+        }
 
 
 @cache
 def load_lexicon() -> Lexicon:
     """Read `lexicon.yaml`."""
-    content: dict = OmegaConf.to_container(OmegaConf.load(LEXICON))  # type: ignore[assignment]
-    entries = {kind: content[kind] for kind in ("diseases", "drugs")}
-    return Lexicon(
-        kinds={kind: list(names) for kind, names in entries.items()},
-        name_of={
-            alias: (kind, name)
-            for kind, names in entries.items()
-            for name, others in names.items()
-            for alias in [name, *others]
-        },
-        preferred=frozenset(content["preferred"]),
-        not_after=tuple(content["not_after"]),
-        not_before=frozenset(content["not_before"]),
-    )
+    return Lexicon.model_validate(OmegaConf.to_container(OmegaConf.load(LEXICON)))
 
 
 @cache
@@ -50,12 +45,8 @@ def _any_name() -> re.Pattern[str]:
 
 @cache
 def _tokenizer() -> jieba.Tokenizer:
-    """A tokenizer of our own that knows the lexicon's names as words.
-
-    jieba's module-level functions share one tokenizer, and a word added there changes the
-    segmentation of everyone in the process. Filling the frequency table by hand also spares
-    jieba's cache file in the temporary directory and its messages on standard error.
-    """
+    """A tokenizer of our own: words added to jieba's shared one would change it for everybody."""
+    # Filled by hand without a cache file in the temporary directory and messages.
     tokenizer = jieba.Tokenizer()
     with tokenizer.get_dict_file() as file:
         tokenizer.FREQ, tokenizer.total = jieba.Tokenizer.gen_pfdict(file)
@@ -74,7 +65,7 @@ def words(text: str) -> tuple[str, ...]:
 def mentions(text: str) -> dict[str, set[str]]:
     """Names in a question by kind, e.g. {"diseases": {"感冒"}}; kinds without one are absent.
 
-    A name can be part of a longer one that the lexicon does not have (出血性肺炎, 感冒药). It is
+    A name that is part of a longer one which the lexicon does not have (出血性肺炎, 感冒药) is
     reported in the longer form, for which nothing can be exchanged.
     """
     lexicon, any_name = load_lexicon(), _any_name()
@@ -111,9 +102,7 @@ def shared_names(query1: str, query2: str) -> list[tuple[str, str]]:
 def exchange(text: str, kind: str, target: str) -> str:
     """The question with every name of a kind, synonyms included, replaced by `target`."""
     name_of = load_lexicon().name_of
-    return "".join(
-        target if token in name_of and name_of[token][0] == kind else token for token in words(text)
-    )
+    return "".join(target if name_of.get(word, ("",))[0] == kind else word for word in words(text))
 
 
 def targets(kind: str, name: str, rng: np.random.Generator) -> list[str]:

@@ -23,17 +23,10 @@ def write_folds(table: Path, settings: SplitConfig, folder: Path) -> None:
 def assign_folds(frame: pd.DataFrame, folds: int, seed: int) -> np.ndarray:
     """Deal the pairs into folds so that no question, in any spelling, is in two of them.
 
-    Components (over `wording`) stay whole. Label and category are spread as evenly as whole
-    components allow (scikit-learn's StratifiedGroupKFold).
-
-    Args:
-        frame: labelled pair frame.
-        folds: number of folds, at least 2.
-        seed: decides among equally good deals; the same seed gives the same folds.
+    Components (over `wording`) stay whole. Label and category are spread as evenly as that allows.
 
     Returns:
-        int64 [rows]: the fold whose validation part the row belongs to, 0 .. folds-1; every
-        fold has at least one row.
+        int64 [rows]: the fold that holds the row out, 0 .. folds-1; none is without a row.
 
     Raises:
         UserError: fewer components than folds.
@@ -47,19 +40,18 @@ def assign_folds(frame: pd.DataFrame, folds: int, seed: int) -> np.ndarray:
             f"{folds} folds: pairs that share a question must stay in one fold. {remedy}, or add "
             "pairs whose questions occur nowhere else."
         )
-    splitter = StratifiedGroupKFold(n_splits=folds, shuffle=True, random_state=seed)
+    strata = _strata(frame, folds)
     fold = np.empty(len(frame), dtype=np.int64)
-    with warnings.catch_warnings():
-        # A stratum that is rarer than the folds cannot be spread over them; that is no news.
-        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        parts = splitter.split(groups, _strata(frame, folds), groups)
-        for index, (_, validation) in enumerate(parts):
-            fold[validation] = index
-    if len(np.unique(fold)) < folds:
-        # A few large components can outweigh the rest so far that a fold is left without any.
-        parts = GroupKFold(folds, shuffle=True, random_state=seed).split(groups, groups=groups)
-        for index, (_, validation) in enumerate(parts):
-            fold[validation] = index
+    # A few large components can outweigh the rest so far that the first leaves a fold without any.
+    for method in (StratifiedGroupKFold, GroupKFold):
+        splitter = method(folds, shuffle=True, random_state=seed)
+        with warnings.catch_warnings():
+            # A stratum that is rarer than the folds cannot be spread over them; that is no news.
+            warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+            for index, (_, validation) in enumerate(splitter.split(groups, strata, groups)):
+                fold[validation] = index
+        if len(np.unique(fold)) == folds:
+            break
     return fold
 
 

@@ -7,7 +7,7 @@ A pair frame has exactly the columns `id`, `category`, `query1`, `query2` (str) 
 import csv
 import io
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from .text_table import records
 COLUMNS = ("id", "category", "query1", "query2", "label")
 UNLABELLED = -1
 
+_HEADER = ",".join(COLUMNS)
 _SYNONYMS = {"question1": "query1", "question2": "query2"}
 
 
@@ -49,46 +50,27 @@ def read_pairs(path: Path, *, labelled: bool) -> PairTable:
     """
     rows = list(records(path))
     # Spreadsheets leave lines of bare commas under a table.
-    while len(rows) > 1 and not any(field.strip() for field in rows[-1][1]):
+    while rows and not any(rows[-1][1]):
         rows.pop()
     if not rows:
-        raise UserError(f"{path}: the file is empty. It needs a header such as {_header()}.")
+        raise UserError(f"{path}: the file is empty. It needs a header such as {_HEADER}.")
     header_line, header = rows.pop(0)
-    place = _find_columns(header, header_line, path, labelled)
-
-    columns: dict[str, list[str | int]] = {name: [] for name in COLUMNS}
+    place = _find_columns(header, f"{path}, line {header_line}", labelled)
     line_of_id: dict[str, int] = {}
-    dropped = 0
+    pairs: list[dict[str, str | int]] = []
     for line, fields in rows:
-        if len(fields) != len(header):
-            raise UserError(
-                f"{path}, line {line}: {len(fields)} fields where the header has {len(header)}. "
-                'Put a question that contains a comma in double quotes ("...").'
-            )
-        row: dict[str, str | int] = {name: fields[index] for name, index in place.items()}
-        for name in ("query1", "query2"):
-            if not fields[place[name]].strip():
-                raise UserError(
-                    f"{path}, line {line}, column {header[place[name]]}: the question is empty. "
-                    "Fill it in or remove the row."
-                )
-        if "id" in place:
-            _check_id(fields[place["id"]], line, line_of_id, path)
-        row["label"] = UNLABELLED
-        if "label" in place:
-            row["label"] = _parse_label(fields[place["label"]], line, path)
-        if labelled and row["label"] == UNLABELLED:
-            dropped += 1
-            continue
-        row.setdefault("id", str(len(columns["id"])))
-        row.setdefault("category", "")
-        for name in COLUMNS:
-            columns[name].append(row[name])
-    if not columns["id"]:
-        missing = f"none of its {dropped} rows has a label" if dropped else "it has no rows"
+        row = {name: fields[index] for name, index in place.items()}
+        for name, fault in _faults(row, line_of_id):
+            raise UserError(f"{path}, line {line}, column {header[place[name]]}: {fault}")
+        line_of_id[row.get("id", "")] = line
+        label = int(_number(row.get("label", "")))
+        if label != UNLABELLED or not labelled:
+            pairs.append({"id": str(len(pairs)), "category": "", **row, "label": label})
+    if not pairs:
+        missing = f"none of its {len(rows)} rows has a label" if rows else "it has no rows"
         raise UserError(f"{path}: {missing}. Use a file with at least one pair.")
-    frame = pd.DataFrame(columns).astype({"label": "int64"})
-    return PairTable(frame, path, dropped)
+    frame = pd.DataFrame(pairs, columns=list(COLUMNS)).astype({"label": "int64"})
+    return PairTable(frame, path, len(rows) - len(pairs))
 
 
 def write_pairs(frame: pd.DataFrame, path: Path) -> None:
@@ -112,60 +94,47 @@ def csv_text(rows: Iterable[Sequence[object]]) -> str:
     return "".join(lines)
 
 
-def _header() -> str:
-    return ",".join(COLUMNS)
-
-
-def _find_columns(header: list[str], line: int, path: Path, labelled: bool) -> dict[str, int]:
+def _find_columns(header: list[str], where: str, labelled: bool) -> dict[str, int]:
     """Position of each known column in the header."""
     place: dict[str, int] = {}
     for index, written in enumerate(header):
         name = unicodedata.normalize("NFKC", written).strip().lower()
         name = _SYNONYMS.get(name, name)
-        if name not in COLUMNS:
-            continue
         if name in place:
             raise UserError(
-                f"{path}, line {line}: columns '{header[place[name]]}' and '{written}' both mean "
-                f"{name}. Keep one of them."
+                f"{where}: columns '{header[place[name]]}' and '{written}' both mean {name}. "
+                "Keep one of them."
             )
-        place[name] = index
+        if name in COLUMNS:
+            place[name] = index
     for name in ("query1", "query2", "label") if labelled else ("query1", "query2"):
         if name not in place:
             raise UserError(
-                f"{path}, line {line}: there is no column '{name}' (found: {', '.join(header)}). "
-                f"The first line must name the columns, as in {_header()}."
+                f"{where}: there is no column '{name}' (found: {', '.join(header)}). "
+                f"The first line must name the columns, as in {_HEADER}."
             )
     return place
 
 
-def _check_id(value: str, line: int, line_of_id: dict[str, int], path: Path) -> None:
-    """Remember `value`; raise UserError where it is empty or was seen before."""
-    if not value.strip():
-        raise UserError(
-            f"{path}, line {line}, column id: the id is empty. "
-            "Fill it in, or remove the whole column to number the rows."
-        )
-    if value in line_of_id:
-        raise UserError(
-            f"{path}, line {line}, column id: '{value}' also stands on line {line_of_id[value]}. "
-            "Every row needs an id of its own."
-        )
-    line_of_id[value] = line
+def _faults(row: dict[str, str], line_of_id: dict[str, int]) -> Iterator[tuple[str, str]]:
+    """What is wrong with a row: column, fault and remedy. `line_of_id` has the rows before it."""
+    for name in ("query1", "query2"):
+        if not row[name].strip():
+            yield name, "the question is empty. Fill it in or remove the row."
+    if "id" in row and not row["id"].strip():
+        yield "id", "the id is empty. Fill it in, or remove the whole column to number the rows."
+    if "id" in row and row["id"] in line_of_id:
+        first = f"'{row['id']}' also stands on line {line_of_id[row['id']]}"
+        yield "id", f"{first}. Every row needs an id of its own."
+    if _number(row.get("label", "")) not in (0, 1, UNLABELLED):
+        remedy = "Write 0 or 1, or leave it empty where it is unknown"
+        yield "label", f"'{row['label']}' is not a label. {remedy}."
 
 
-def _parse_label(written: str, line: int, path: Path) -> int:
-    """0, 1, or -1 for a row without label (empty, -1 or NaN)."""
-    text = unicodedata.normalize("NFKC", written).strip()
-    if not text or text.lower() == "nan":
-        return UNLABELLED
+def _number(written: str) -> float:
+    """A label as a number: -1 where it is empty or NaN, and NaN where it is none."""
+    text = unicodedata.normalize("NFKC", written).strip().lower()
     try:
-        value = float(text)
+        return UNLABELLED if text in ("", "nan") else float(text)
     except ValueError:
-        value = float("nan")
-    if value not in (0, 1, UNLABELLED):
-        raise UserError(
-            f"{path}, line {line}, column label: '{written}' is not a label. "
-            "Write 0 or 1, or leave it empty where it is unknown."
-        )
-    return int(value)
+        return float("nan")

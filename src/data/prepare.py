@@ -6,7 +6,7 @@ import pandas as pd
 
 from ..errors import UserError
 from ..files import sha256, write_json
-from .graph import audit, new_question_rows
+from .audit import audit, new_question_rows
 from .pairs import read_pairs, write_pairs
 from .sources import Sources
 
@@ -17,29 +17,21 @@ def write_tables(sources: Sources, use_dev: str, folder: Path) -> None:
     With `use_dev` = "train" the dev rows are appended to train.csv (ids prefixed "dev-") and
     there is no dev.csv. data.json holds hashes, counts and the leak audit of train → dev.
     """
-    train = read_pairs(sources.train, labelled=True)
+    tables = {role: read_pairs(path, labelled=role != "test") for role, path in sources.roles}
+    frames = {role: table.frame for role, table in tables.items()}
     facts: dict[str, object] = {"is_sample": sources.is_sample, "audit": None}
-    tables = {"train": train}
-    frame = train.frame
-    if sources.dev:
-        dev = tables["dev"] = read_pairs(sources.dev, labelled=True)
-        if use_dev == "train":
-            renamed = dev.frame.assign(id="dev-" + dev.frame["id"])
-            frame = pd.concat([frame, renamed], ignore_index=True)
-        else:
-            facts["audit"] = audit(frame, dev.frame).as_dict()
-            new = new_question_rows(frame, dev.frame)
-            write_pairs(dev.frame, folder / "dev.csv")
-            facts["dev_rows_with_new_questions"] = new.tolist()
-    elif use_dev == "train":
-        raise UserError("data.use_dev=train, but there is no dev file beside the train file.")
-    write_pairs(frame, folder / "train.csv")
-    if sources.test:
-        tables["test"] = read_pairs(sources.test, labelled=False)
-        write_pairs(tables["test"].frame, folder / "test.csv")
-    if sources.external:
-        tables["external"] = read_pairs(sources.external, labelled=True)
-        write_pairs(tables["external"].frame, folder / "external.csv")
+    if use_dev == "train":
+        if "dev" not in frames:
+            raise UserError("data.use_dev=train, but there is no dev file beside the train file.")
+        dev = frames.pop("dev")
+        joined = [frames["train"], dev.assign(id="dev-" + dev["id"])]
+        frames["train"] = pd.concat(joined, ignore_index=True)
+    elif "dev" in frames:
+        new = new_question_rows(frames["train"], frames["dev"])
+        facts["audit"] = audit(frames["train"], frames["dev"]).as_dict()
+        facts["dev_rows_with_new_questions"] = new.tolist()
+    for role, frame in frames.items():
+        write_pairs(frame, folder / f"{role}.csv")
     facts["files"] = {
         role: {
             "sha256": sha256(table.path),

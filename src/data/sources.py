@@ -1,19 +1,34 @@
 """Find the competition's files: in the data directory, on the mirror, else the sample."""
 
 import re
-import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Literal
+
+import click
 
 from ..config import ROOT, DataConfig
 from ..errors import UserError
 from ..files import sha256
 from .mirror import fetch_mirror
 
-_ROLES = ("train", "dev", "test")
+Role = Literal["train", "dev", "test", "external"]
+
+SAMPLE = ROOT / "data" / "sample"
+
+_say = partial(click.echo, err=True)
 # The competition's own names end in a date; browsers add " (1)" to a repeated download.
 _FILE_NAME = re.compile(r"(train|dev|test)(\.example)?(_20200228)?( ?\(\d+\))?\.csv")
-SAMPLE = ROOT / "data" / "sample"
+_NO_DATA = """
+  ! The competition files are not here. This run uses the SAMPLE in data/sample,
+  ! written for this project: its scores say nothing about the leaderboard.
+  ! Put train.csv, dev.csv and test.csv into {}, or set DATA_DIR.
+"""
+
+
+class TrainFileMissing(UserError):
+    """There is no training file, so another source may be tried."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +42,11 @@ class Sources:
     is_sample: bool
 
     @property
-    def roles(self) -> list[tuple[str, Path]]:
+    def roles(self) -> list[tuple[Role, Path]]:
         """The files that exist with their roles, in a fixed order."""
-        names = ("train", "dev", "test", "external")
-        return [(name, getattr(self, name)) for name in names if getattr(self, name)]
+        files: dict[Role, Path | None] = {"train": self.train, "dev": self.dev}
+        files |= {"test": self.test, "external": self.external}
+        return [(role, path) for role, path in files.items() if path]
 
 
 def find_sources(config: DataConfig) -> Sources:
@@ -42,34 +58,18 @@ def find_sources(config: DataConfig) -> Sources:
     """
     if config.external and not config.external.is_file():
         raise UserError(f"data.external={config.external}: there is no such file.")
+    is_sample = False
     try:
-        return _sources(config, config.dir, is_sample=False)
+        found = find_data(config.dir)
     except TrainFileMissing:
         # Somebody who names a directory wants that one, not a download or a toy in its place.
         if config.dir != DataConfig().dir:
             raise
-    if config.mirror and fetch_mirror(config.dir, echo=_say):
-        return _sources(config, config.dir, is_sample=False)
-    _say(
-        "\n"
-        "  ! The competition files are not here. This run uses the SAMPLE in data/sample,\n"
-        "  ! written for this project: its scores say nothing about the leaderboard.\n"
-        f"  ! Put train.csv, dev.csv and test.csv into {config.dir}, or set DATA_DIR.\n"
-    )
-    return _sources(config, SAMPLE, is_sample=True)
-
-
-def _sources(config: DataConfig, directory: Path, is_sample: bool) -> Sources:
-    found = find_data(directory)
+        is_sample = not (config.mirror and fetch_mirror(config.dir, echo=_say))
+        if is_sample:
+            _say(_NO_DATA.format(config.dir))
+        found = find_data(SAMPLE if is_sample else config.dir)
     return Sources(found["train"], found.get("dev"), found.get("test"), config.external, is_sample)
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-class TrainFileMissing(UserError):
-    """The data directory has no training file, so another source may be tried."""
 
 
 def find_data(directory: Path) -> dict[str, Path]:
@@ -84,28 +84,24 @@ def find_data(directory: Path) -> dict[str, Path]:
     """
     if directory.is_file():
         raise UserError(f"{directory}: this is a file. Name the directory that holds train.csv.")
-    names = sorted(path.name for path in directory.iterdir()) if directory.is_dir() else []
     found: dict[str, Path] = {}
-    for role in _ROLES:
-        matches = [_FILE_NAME.fullmatch(name) for name in names]
-        candidates = [directory / m[0] for m in matches if m and m[1] == role]
-        for path in candidates:
-            if path.is_dir():
-                raise UserError(f"{path}: a directory stands in place of a file. Remove it.")
-        # The plain name comes first, so that it is the one that messages and hashes mention.
-        candidates.sort(key=lambda path: (path.name != f"{role}.csv", path.name))
-        for other in candidates[1:]:
-            if sha256(other) != sha256(candidates[0]):
-                raise UserError(
-                    f"{directory}: both '{candidates[0].name}' and '{other.name}' could be the "
-                    f"{role} file, and they differ. Keep one of them."
-                )
-        if candidates:
-            found[role] = candidates[0]
+    # The plain name, the shortest, comes first: it is the one that messages and hashes mention.
+    tables = sorted(directory.glob("*.csv"), key=lambda path: (len(path.name), path.name))
+    for path in tables:
+        if not (match := _FILE_NAME.fullmatch(path.name)):
+            continue
+        if path.is_dir():
+            raise UserError(f"{path}: a directory stands in place of a file. Remove it.")
+        first = found.setdefault(match[1], path)
+        if sha256(path) != sha256(first):
+            raise UserError(
+                f"{directory}: both '{first.name}' and '{path.name}' could be the {match[1]} "
+                "file, and they differ. Keep one of them."
+            )
     if "train" not in found:
-        tables = [f"'{name}'" for name in names if name.endswith(".csv")]
-        contents = f"its CSV files are {', '.join(tables[:5])}" if tables else "it has no CSV file"
-        state = contents if directory.is_dir() else "it does not exist"
+        state = "it has no CSV file" if directory.is_dir() else "it does not exist"
+        if tables:
+            state = "its CSV files are " + ", ".join(f"'{path.name}'" for path in tables[:5])
         raise TrainFileMissing(
             f"{directory}: no training file here ({state}). "
             "Put train.csv there, or name another directory with data.dir=."

@@ -5,38 +5,27 @@ held out), no pair of dev or test in any spelling, and, from outside or by deriv
 question of the fold, dev or test.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from ..config import AugmentConfig
+from .audit import new_question_rows
 from .augment import augment
-from .graph import pair_key, wording
+from .graph import pair_keys, wording
 from .pairs import read_pairs, write_pairs
 
 
 def write_training_part(
     tables: Mapping[str, Path], folds: Path, fold: int, settings: AugmentConfig, folder: Path
 ) -> None:
-    """Write train.csv, the `training_part` of a fold.
-
-    Args:
-        tables: pair tables by role; "train", and what there is of dev, test and external.
-        folds: file with int64[P], the fold of every row of train.
-    """
-    frames = {
-        role: read_pairs(path, labelled=role != "test").frame for role, path in tables.items()
-    }
-    part = training_part(
-        frames["train"],
-        np.load(folds, allow_pickle=False),
-        fold,
-        [frames[role] for role in ("dev", "test") if role in frames],
-        frames.get("external"),
-        settings,
-    )
+    """Write train.csv, the `training_part` of a fold; `tables` are by role, `folds` int64[P]."""
+    frame = {role: read_pairs(path, labelled=role != "test").frame for role, path in tables.items()}
+    evaluation = [frame[role] for role in ("dev", "test") if role in frame]
+    fold_of, external = np.load(folds, allow_pickle=False), frame.get("external")
+    part = training_part(frame["train"], fold_of, fold, evaluation, external, settings)
     write_pairs(part, folder / "train.csv")
 
 
@@ -55,27 +44,14 @@ def training_part(
         evaluation: pair frames that scores or submissions are made of (dev, test).
         external: more labelled pairs, from elsewhere.
     """
-    held_out = [train[folds == fold], *evaluation]
-    pairs = {pair_key(*queries) for frame in held_out for queries in _queries(frame)}
-    respelled = {_unordered(*queries) for queries in pairs}
+    held_out = pd.concat([train[folds == fold], *evaluation])
+    respelled = set(pair_keys(held_out, wording))
     original = train[folds != fold]
-    is_free = [_unordered(*queries) not in respelled for queries in _queries(original)]
+    is_free = [pair not in respelled for pair in pair_keys(original, wording)]
     original = original[is_free].reset_index(drop=True)
-    part = augment(original, config, config.seed + fold, pairs)
+    part = augment(original, config, config.seed + fold, set(pair_keys(held_out)))
     if external is None:
         return part
-    held_out_questions = {wording(q) for f in held_out for q in [*f["query1"], *f["query2"]]}
-    is_new = [
-        wording(first) not in held_out_questions and wording(second) not in held_out_questions
-        for first, second in _queries(external)
-    ]
-    more = external[is_new].assign(source="external", id="external-" + external["id"])
-    return pd.concat([part, more], ignore_index=True)
-
-
-def _queries(frame: pd.DataFrame) -> Iterator[tuple[str, str]]:
-    return zip(frame["query1"], frame["query2"], strict=True)
-
-
-def _unordered(first: str, second: str) -> frozenset[str]:
-    return frozenset((wording(first), wording(second)))
+    more = external[new_question_rows(held_out, external)]
+    named = more.assign(source="external", id="external-" + more["id"])
+    return pd.concat([part, named], ignore_index=True)

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..data.graph import Audit, audit
+from ..data.audit import Audit, audit
 from ..data.pairs import read_pairs
 from ..files import read_json
 from ..layout import Layout
@@ -65,10 +65,10 @@ def audit_table(audit: Audit) -> Table:
     table.add_column("share", justify="right")
     rows = [
         ("pairs", audit.pairs, None),
-        ("pairs that stand in training", audit.exact_pairs, audit.exact_share),
-        ("pairs with both questions in training", audit.both_seen, audit.both_share),
-        ("pairs with any question in training", audit.any_seen, audit.any_share),
-        ("pairs with two new questions", audit.new_pairs, audit.new_share),
+        ("pairs that stand in training", audit.exact_pairs, audit.share(audit.exact_pairs)),
+        ("pairs with both questions in training", audit.both_seen, audit.share(audit.both_seen)),
+        ("pairs with any question in training", audit.any_seen, audit.share(audit.any_seen)),
+        ("pairs with two new questions", audit.new_pairs, audit.share(audit.new_pairs)),
         ("questions", audit.questions, None),
         ("questions that stand in training", audit.shared_questions, None),
         ("questions that do so in another spelling", audit.respelled_questions, None),

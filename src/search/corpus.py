@@ -2,35 +2,29 @@
 
 import json
 import unicodedata
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from ..data.text_table import open_text, records
+from ..data.text_table import lines, records
 from ..errors import UserError
 
-_PAIRS = (("query1", "query2"), ("question1", "question2"))
-_COLUMNS = ("question", "query", "问题", "sentence", "text")  # the first that is there
+_PAIRS = [["query1", "query2"], ["question1", "question2"]]
+_SINGLES = ["question", "query", "问题", "sentence", "text", *_PAIRS[0], *_PAIRS[1]]
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
-_JSON_LINES = {".jsonl", ".ndjson"}
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """The distinct questions of a file, in the order of their first appearance.
-
-    Attributes:
-        questions: n texts without white space at their ends.
-        counts: int64[n], how often each of them stands in the file.
-        wordless: entries left out because no letter or digit is in them (blank ones, emoji).
-    """
+    """The distinct questions of a file, in the order of their first appearance."""
 
     path: Path
-    questions: list[str]
-    counts: np.ndarray
-    wordless: int
+    questions: list[str]  # n texts without white space at their ends
+    counts: np.ndarray  # int64[n], how often each of them stands in the file
+    wordless: int  # entries left out because no letter or digit is in them (blank ones, emoji)
 
     @property
     def repeated(self) -> int:
@@ -45,15 +39,11 @@ def has_words(text: str) -> bool:
 
 def is_readable(text: str) -> bool:
     """Whether a text is whole: half of a surrogate pair (an emoji cut in two) has no encoding."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def read_questions(path: Path) -> Corpus:
-    """Read a file line by line; its distinct questions are all that is held in memory.
+    """Read a file line by line; its distinct entries are all that is held in memory.
 
     CSV and TSV need a header that names a column `question`, `query`, `问题`, `sentence` or `text`
     (the first of these that is there: the `text` beside a `question` is often its answer), or
@@ -63,69 +53,51 @@ def read_questions(path: Path) -> Corpus:
     Raises:
         UserError: the file cannot be read, mixes encodings, or holds no question.
     """
-    counts: dict[str, int] = {}
-    wordless = 0
-    for entry in _entries(path):
-        text = entry.strip()
-        if has_words(text):
-            counts[text] = counts.get(text, 0) + 1
-        else:
-            wordless += 1
+    counts = Counter(entry.strip() for entry in _entries(path))
+    wordless = sum(counts.pop(text) for text in list(counts) if not has_words(text))
     if not counts:
-        state = "it is empty"
-        if wordless:
-            state = f"none of its {wordless} entries has a letter or digit"
+        state = (
+            f"none of its {wordless} entries has a letter or digit" if wordless else "it is empty"
+        )
         raise UserError(f"{path}: no question in this file ({state}). Give one question a line.")
     return Corpus(path, list(counts), np.fromiter(counts.values(), np.int64), wordless)
 
 
 def _entries(path: Path) -> Iterator[str]:
-    if path.suffix.lower() in _SEPARATORS:
-        yield from _table_entries(path, _SEPARATORS[path.suffix.lower()])
-        return
-    with open_text(path) as file:
-        if path.suffix.lower() in _JSON_LINES:
-            yield from _json_entries(file, path)
-        else:
-            for line in file:
-                yield from line.splitlines()
+    suffix = path.suffix.lower()
+    if suffix in _SEPARATORS:
+        return _table_entries(path, _SEPARATORS[suffix])
+    if suffix in (".jsonl", ".ndjson"):
+        return _json_entries(path)
+    return (entry for line in lines(path) for entry in line.splitlines())
 
 
 def _table_entries(path: Path, separator: str) -> Iterator[str]:
     rows = records(path, separator)
-    _, header = next(rows, (1, []))
+    line, header = next(rows, (1, []))
     names = [unicodedata.normalize("NFKC", name).strip().lower() for name in header]
     columns = [names.index(name) for name in _question_columns(names)]
-    if not columns and len(header) == 1:  # a plain list that is called .csv
+    if len(header) == 1 and not columns:  # a plain list that is called .csv
         columns = [0]
         yield header[0]
-    if not columns and any(names):
+    if header and not columns:
         raise UserError(
-            f"{path}, line 1: there is no column of questions (found: {', '.join(header)}). "
+            f"{path}, line {line}: there is no column of questions (found: {', '.join(header)}). "
             "Name one of them 'question', or 'query1' and 'query2' in a table of pairs."
         )
-    for line, fields in rows:
-        if not any(field.strip() for field in fields):
-            continue
-        if len(fields) != len(header):
-            raise UserError(
-                f"{path}, line {line}: {len(fields)} fields where the header has "
-                f'{len(header)}. Put a question that contains a separator in quotes ("...").'
-            )
-        yield from (fields[index] for index in columns)
+    for _, fields in rows:
+        if any(fields):
+            yield from (fields[index] for index in columns)
 
 
-def _question_columns(names: Collection[str]) -> Sequence[str]:
-    """Those of `names` that hold questions: a pair of columns, else one, else none."""
-    for pair in _PAIRS:
-        if all(name in names for name in pair):
-            return pair
-    singles = [name for pair in _PAIRS for name in pair]
-    return [name for name in (*_COLUMNS, *singles) if name in names][:1]
+def _question_columns(names: Collection[str]) -> list[str]:
+    """Those of `names` that hold questions: a pair of columns, else the first single one."""
+    choices = [*_PAIRS, *([name] for name in _SINGLES)]
+    return next((choice for choice in choices if all(name in names for name in choice)), [])
 
 
-def _json_entries(file, path: Path) -> Iterator[str]:
-    for number, line in enumerate(file, start=1):
+def _json_entries(path: Path) -> Iterator[str]:
+    for number, line in enumerate(lines(path), start=1):
         if not line.strip():
             continue
         try:

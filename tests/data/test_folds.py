@@ -1,6 +1,5 @@
 """Folds: components stay whole, strata are spread, too few components are refused."""
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +8,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from src.data.audit import audit
 from src.data.folds import assign_folds
-from src.data.graph import audit, components, wording
+from src.data.graph import components, wording
+from src.data.pairs import read_pairs
 from src.errors import UserError
 
 ROWS = st.lists(
@@ -88,11 +89,8 @@ def test_too_few_components_are_refused():
         assign_folds(chain[:2], 2, seed=0)
 
 
-def test_competition_files_split_evenly():
-    if "TIANCHI_DATA" not in os.environ:
-        pytest.skip("TIANCHI_DATA is not set: the competition files are not here")
-    path = Path(os.environ["TIANCHI_DATA"], "tianchi", "train.csv")
-    train = pd.read_csv(path, dtype=str, keep_default_na=False).astype({"label": np.int64})
+def test_competition_files_split_evenly(competition: Path) -> None:
+    train = read_pairs(competition / "tianchi/train.csv", labelled=True).frame
     for folds in (3, 5):
         fold = assign_folds(train, folds, seed=2020)
         sizes = np.bincount(fold)

@@ -1,4 +1,4 @@
-"""Reading, validating, writing and finding pair tables."""
+"""Reading, validating and writing pair tables."""
 
 import codecs
 import csv
@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from src.data.pairs import read_pairs, write_pairs
-from src.data.sources import TrainFileMissing, find_data
 from src.errors import UserError
 
 HEADER = "id,category,query1,query2,label\n"
@@ -284,71 +283,7 @@ def test_a_failed_write_keeps_the_previous_file(tmp_path: Path) -> None:
     assert path.read_text() == TABLE and os.listdir(tmp_path) == ["pairs.csv"]
 
 
-# --- finding
-
-
-def make(directory: Path, *names: str) -> Path:
-    for name in names:
-        (directory / name).write_text(TABLE)
-    return directory
-
-
-@pytest.mark.parametrize(
-    "train, dev, test",
-    [
-        ("train.csv", "dev.csv", "test.csv"),
-        ("train_20200228.csv", "dev_20200228.csv", "test.example_20200228.csv"),
-        ("train_20200228 (1).csv", "dev_20200228 (2).csv", "test_20200228.csv"),
-    ],
-)
-def test_names_under_which_the_files_circulate(
-    tmp_path: Path, train: str, dev: str, test: str
-) -> None:
-    make(tmp_path, train, dev, test, "mytrain.csv", "train.csv.bak", "submission.example.csv")
-    expected = {"train": tmp_path / train, "dev": tmp_path / dev, "test": tmp_path / test}
-    assert find_data(tmp_path) == expected
-    (tmp_path / dev).unlink()
-    (tmp_path / test).unlink()
-    assert find_data(tmp_path) == {"train": tmp_path / train}
-
-
-def test_two_candidates_must_have_the_same_content(tmp_path: Path) -> None:
-    make(tmp_path, "train.csv", "train_20200228 (1).csv", "train_20200228.csv")
-    assert find_data(tmp_path) == {"train": tmp_path / "train.csv"}
-    (tmp_path / "train_20200228.csv").write_text(TABLE + "4,,甲,乙,1\n")
-    with pytest.raises(UserError, match="train.csv.*train_20200228.csv.*differ") as caught:
-        find_data(tmp_path)
-    assert not isinstance(caught.value, TrainFileMissing)
-
-
-def test_no_training_file(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    for directory, part in [
-        (tmp_path / "empty", "it has no CSV file"),
-        (tmp_path / "no", "does not exist"),
-        (make(tmp_path, "dev.csv", "pairs.csv"), "'dev.csv', 'pairs.csv'"),
-    ]:
-        with pytest.raises(TrainFileMissing, match=part) as caught:
-            find_data(directory)
-        assert str(directory) in str(caught.value) and "data.dir=" in str(caught.value)
-
-
-def test_file_and_directory_mixed_up(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="this is a file"):
-        find_data(make(tmp_path, "train.csv") / "train.csv")
-    (tmp_path / "dev.csv").mkdir()
-    with pytest.raises(UserError, match="dev.csv.*directory"):
-        find_data(tmp_path)
-
-
 # --- the competition's files
-
-
-@pytest.fixture
-def competition() -> Path:
-    if "TIANCHI_DATA" not in os.environ:
-        pytest.skip("needs the competition files: set TIANCHI_DATA")
-    return Path(os.environ["TIANCHI_DATA"])
 
 
 def test_all_variants_give_the_same_pairs(competition: Path) -> None:
@@ -388,7 +323,6 @@ def test_the_organisers_example_and_the_external_pairs(competition: Path) -> Non
     assert list(example["label"]) == [-1] * 5
     external = read_pairs(competition / "external/chip2019.csv", labelled=True).frame
     assert len(external) == 20000 and external["category"].iloc[0] == "aids"
-    assert list(find_data(competition / "tianchi")) == ["train", "dev", "test"]
 
 
 def test_the_competition_files_in_other_encodings(competition: Path, tmp_path: Path) -> None:

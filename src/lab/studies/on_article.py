@@ -24,8 +24,9 @@ import numpy as np
 import pandas as pd
 
 from ...config import AdversarialConfig, AugmentConfig
+from ...data.audit import new_question_rows
 from ...data.folds import assign_folds
-from ...data.graph import new_question_rows, wording
+from ...data.graph import wording
 from ...data.pairs import read_pairs
 from ...data.training_part import training_part
 from .small_batches import NOTE, small_batch_member

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ...config import AugmentConfig, MemberConfig
-from ...data.graph import new_question_rows
+from ...data.audit import new_question_rows
 from ...data.pairs import csv_text, read_pairs
 from ...data.training_part import training_part
 from ...files import read_json, write_json

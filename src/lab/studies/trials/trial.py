@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....config import MemberConfig
-from ....data.graph import audit
+from ....data.audit import audit
 from ....files import files_in, read_json, save_array, write_json
 from ....models.registry import code_of_member
 from ....step import Step
