@@ -531,10 +531,10 @@ def test_kill_minus_9_at_any_moment_changes_nothing(
     assert child.finish() == 0, child.text
     durations = np.diff([*moments, time.monotonic()])
 
-    # A kill in every third step, early, halfway and late in turn, each followed by the same
+    # A kill in every fourth step, early, halfway and late in turn, each followed by the same
     # command.
     kills = 0
-    for index, share in zip(range(0, len(STEPS), 3), cycle((0.1, 0.5, 0.9)), strict=False):
+    for index, share in zip(range(0, len(STEPS), 4), cycle((0.1, 0.5, 0.9)), strict=False):
         child = Child(killed)
         child.wait_for(*STEPS[index:])
         time.sleep(share * durations[index])

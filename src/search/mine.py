@@ -12,9 +12,8 @@ _NEIGHBOURS = 10  # a question, where the search is approximate
 def mine(index: Index, top: int) -> list[tuple[float, int, int]]:
     """The `top` pairs (cosine, row, row) of distinct questions with the highest cosine.
 
-    Exact up to EXACT_LIMIT questions, in blocks of rows. sentence-transformers' paraphrase mining
-    visits the best `top` of every question in Python, which takes hours where thousands of pairs
-    are wanted. Beyond the limit only each question's nearest neighbours are candidates.
+    Exact up to EXACT_LIMIT questions, in blocks of rows. Beyond that only each question's nearest
+    neighbours are candidates.
 
     Raises:
         UserError: there is but one question.
