@@ -118,7 +118,7 @@ def _add_stage(stage: Callable) -> None:
         open_pipeline(profile, overrides).run(stage_name(stage))
 
 
-for _stage in STAGES:
+for _stage in STAGES:  # train and predict, which can do more, take their places below
     _add_stage(_stage)
 
 
@@ -139,7 +139,7 @@ def train(
 def predict(arguments: tuple[str, ...], profile: str | None) -> None:
     """Decide the pairs of INPUT.csv with the trained ensemble and write id,label to OUTPUT.csv.
 
-    Without files: the stage, which predicts the run's own rows, dev and test.
+    Without files: the stage, which predicts the run's own dev and test.
     """
     files = [Path(text) for text in arguments if "=" not in text or Path(text).exists()]
     overrides = tuple(text for text in arguments if Path(text) not in files)

@@ -101,7 +101,7 @@ class MemberConfig(Settings):
 
 
 class PretrainConfig(Settings):
-    """Continued pre-training of an encoder on unlabelled questions (`python -m src pretrain`)."""
+    """Continued pre-training of an encoder on unlabelled questions (`bash run.sh pretrain`)."""
 
     epochs: int = Field(2, ge=1)
     batch: int = Field(64, ge=1)  # questions a step, at most

@@ -20,7 +20,8 @@ SOURCE = Path(__file__).parent
 _NOT_FOLLOWED = ("config.py", "errors.py")
 
 # A dictionary of what can be chosen by name. Its entries are not followed, so that one more of them
-# changes nothing for the others: a step names the ones that it has chosen (Step.code).
+# changes nothing for the others: a step names the ones that it has chosen (Step.code). It is found
+# by its annotation, `NAME: Registry[...]`.
 Registry = dict
 
 Symbol = tuple[Path, str]  # a name in a file; "*" stands for all of it

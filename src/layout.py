@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-ROLES = ("train", "dev", "test", "external")
-
 
 @dataclass(frozen=True)
 class Layout:

@@ -3,7 +3,7 @@
     train.csv, dev.csv, test.csv
        └ prepare         validated pair tables; leak audit of train → dev
        └ split           folds over connected components of the question graph
-       └ training-part   of each fold: the other folds' rows and what is derived from them
+       └ training-part   what a fold's models train on: the other folds' rows, plus augmentation
        └ train           member × fold → weights, and the logits of the fold's own rows
        └ predict         weights × table → logits of dev and test
        └ tune            Optuna on out-of-fold logits → member weights, threshold
@@ -167,10 +167,12 @@ def report(run: Pipeline) -> Iterator[Step]:
     layout = run.layout
     parts = [layout.training_part_file(fold) for fold in range(layout.folds)]
     dev = layout.logits_files("dev") if "dev" in run.roles else []
+    earlier = STAGES[: STAGES.index(report)]
+    folders = {stage_name(stage): [step.folder for step in stage(run)] for stage in earlier}
     yield Step(
         "report",
         layout.work / "report",
-        partial(summarise, run.config, layout),
+        partial(summarise, run.config, layout, folders),
         reads=[
             layout.facts_file,
             *parts,
@@ -336,7 +338,7 @@ class Pipeline:
             raise UserError(f"There is no member '{member}'. Choose one of: {known}.")
         if fold is not None and fold not in range(self.config.split.folds):
             raise UserError(f"There is no fold {fold}: choose 0 to {self.config.split.folds - 1}.")
-        self.run("training-part")
+        self.run(stage_name(STAGES[STAGES.index(train) - 1]))
         for name in self.config.members:
             for number in range(self.config.split.folds):
                 if member in (None, name) and fold in (None, number):

@@ -32,8 +32,9 @@ class Step:
     Attributes:
         name: as shown to the user, such as "train siamese-e5 fold 2".
         folder: everything that `make` writes.
-        make: writes the results into the folder; runs again from its own traces after a kill. The
-            code that it depends on is found by `fingerprint.code_of`.
+        make: writes the results into the folder, or to the places that `delivers` names; runs
+            again from its own traces after a kill. The code that it depends on is found by
+            `fingerprint.code_of`.
         reads: files whose content the result depends on.
         settings: JSON-able; whatever else the result depends on.
         code: further functions whose code counts.

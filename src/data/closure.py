@@ -1,8 +1,8 @@
 """Transitive closure: pairs that follow from the labelled ones.
 
 A=B and A=C give B=C; A=B and A≠C give B≠C. "The same question" is an equivalence, so questions
-joined by positive pairs form a group, all of a group mean the same, and one negative pair
-between two groups tells all of the one apart from all of the other.
+joined by positive pairs are paraphrases, all of such a set mean the same, and one negative pair
+between two sets of paraphrases tells all of the one apart from all of the other.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,13 +26,13 @@ def transitive_closure(labels: Mapping[Pair, set[int]]) -> dict[int, list[Pair]]
     Returns:
         The pairs with label 1 and those with label 0, sorted, without those that were given.
     """
-    groups = DisjointSet(chain.from_iterable(labels))
+    paraphrases = DisjointSet(chain.from_iterable(labels))
     for pair, found in labels.items():
         if found == {1}:
-            groups.merge(*pair)
-    apart = {(groups[a], groups[b]) for (a, b), found in labels.items() if found == {0}}
+            paraphrases.merge(*pair)
+    apart = {(paraphrases[a], paraphrases[b]) for (a, b), found in labels.items() if found == {0}}
     broken = {first for first, second in apart if first == second}
-    members = {groups[next(iter(subset))]: subset for subset in groups.subsets()}
+    members = {paraphrases[next(iter(subset))]: subset for subset in paraphrases.subsets()}
     same = (combinations(group, 2) for root, group in members.items() if root not in broken)
     different = (product(members[a], members[b]) for a, b in apart if broken.isdisjoint((a, b)))
     return {1: _new(same, labels), 0: _new(different, labels)}

@@ -31,8 +31,8 @@ def assign_folds(frame: pd.DataFrame, folds: int, seed: int) -> np.ndarray:
     Raises:
         UserError: fewer components than folds.
     """
-    groups = components(frame, key=wording)
-    found = len(np.unique(groups))
+    component = components(frame, key=wording)
+    found = len(np.unique(component))
     if found < folds:
         remedy = f"Set split.folds={found}" if found >= 2 else "Collect more questions"
         raise UserError(
@@ -48,7 +48,7 @@ def assign_folds(frame: pd.DataFrame, folds: int, seed: int) -> np.ndarray:
         with warnings.catch_warnings():
             # A stratum that is rarer than the folds cannot be spread over them; that is no news.
             warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-            for index, (_, validation) in enumerate(splitter.split(groups, strata, groups)):
+            for index, (_, validation) in enumerate(splitter.split(component, strata, component)):
                 fold[validation] = index
         if len(np.unique(fold)) == folds:
             break

@@ -37,7 +37,11 @@ def finite(values: NDArray, name: str) -> NDArray[np.float64]:
 
 
 def pair_losses(labels: ArrayLike, logits: ArrayLike) -> NDArray[np.float64]:
-    """float64[P]: negative log-likelihood of each label, in nats. Errors as for `log_loss`."""
+    """float64[P]: negative log-likelihood of each label, in nats; exact for logits of any size.
+
+    Raises:
+        ValueError: no rows, different lengths, a label outside {0, 1}, a logit not finite.
+    """
     labels = binary(labels, "label")
     logits = finite(same_length(logits, labels), "logit")
     return np.logaddexp(0.0, np.where(labels == 1, -logits, logits))

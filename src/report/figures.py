@@ -20,8 +20,8 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import ArrayLike
 
 from ..files import atomic_path
-from .metrics import accuracy_by_threshold, calibration_bins, expected_calibration_error
 from .phrases import score
+from .scores import accuracy_by_threshold, calibration_bins, expected_calibration_error
 
 # The ten diseases of the competition, for machines without a Chinese font.
 ENGLISH = {

@@ -2,7 +2,7 @@
 
 Pairs that share a question are not independent: one misunderstood question makes several
 pairs wrong together. Intervals therefore resample connected components of the question graph
-(`groups`, one integer id per row), never single rows.
+(`component`, one integer id a row), never single rows.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from .checks import hits, pair_losses, same_length
 def accuracy_interval(
     labels: ArrayLike,
     predictions: ArrayLike,
-    groups: ArrayLike,
+    component: ArrayLike,
     level: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
@@ -30,35 +30,35 @@ def accuracy_interval(
     says nothing about other components: (0, 1).
 
     Raises:
-        ValueError: as for `accuracy`, or `groups` of another length.
+        ValueError: as for `accuracy`, or `component` of another length.
     """
-    return share_interval(hits(labels, predictions), groups, level, resamples, seed)
+    return share_interval(hits(labels, predictions), component, level, resamples, seed)
 
 
 def share_interval(
     right: ArrayLike,
-    groups: ArrayLike,
+    component: ArrayLike,
     level: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
 ) -> tuple[float, float]:
     """`accuracy_interval` of values in [0, 1] a row, such as the share of seeds that are right."""
     right = np.asarray(right)
-    groups = same_length(groups, right)
-    components = len(np.unique(groups))
-    if components == 1:
+    component = same_length(component, right)
+    count = len(np.unique(component))
+    if count == 1:
         return 0.0, 1.0
     # The probability that all components agree by luck is (1 - level) / 2 at this accuracy.
-    all_agree = ((1 - level) / 2) ** (1 / components)
+    all_agree = ((1 - level) / 2) ** (1 / count)
     if (right == 1).all():
         return all_agree, 1.0
     if not right.any():
         return 0.0, 1 - all_agree
-    return component_interval(right, groups, level, resamples, seed)
+    return component_interval(right, component, level, resamples, seed)
 
 
 def paired_difference(
-    labels: ArrayLike, a: ArrayLike, b: ArrayLike, groups: ArrayLike, **bootstrap: Any
+    labels: ArrayLike, a: ArrayLike, b: ArrayLike, component: ArrayLike, **bootstrap: Any
 ) -> tuple[float, float, float]:
     """Accuracy of predictions `a` minus that of `b`: (difference, low, high).
 
@@ -72,11 +72,11 @@ def paired_difference(
         ValueError: as for `accuracy_interval`.
     """
     gain = hits(labels, a).astype(int) - hits(labels, b)
-    return mean_gain(gain, groups, (-1.0, 1.0), **bootstrap)
+    return mean_gain(gain, component, (-1.0, 1.0), **bootstrap)
 
 
 def paired_loss_difference(
-    labels: ArrayLike, a: ArrayLike, b: ArrayLike, groups: ArrayLike, **bootstrap: Any
+    labels: ArrayLike, a: ArrayLike, b: ArrayLike, component: ArrayLike, **bootstrap: Any
 ) -> tuple[float, float, float]:
     """As `paired_difference`, of the log loss under logits `a` and `b`: below 0, a is better.
 
@@ -84,45 +84,45 @@ def paired_loss_difference(
     stood, so the loss tells models apart where too few pairs change sides.
 
     Raises:
-        ValueError: as for `metrics.log_loss`.
+        ValueError: as for `pair_losses`.
     """
     gain = pair_losses(labels, a) - pair_losses(labels, b)
-    return mean_gain(gain, groups, (-np.inf, np.inf), **bootstrap)
+    return mean_gain(gain, component, (-np.inf, np.inf), **bootstrap)
 
 
 def mean_gain(
     gain: NDArray,
-    groups: ArrayLike,
+    component: ArrayLike,
     unknown: tuple[float, float] = (-1.0, 1.0),
     **bootstrap: Any,
 ) -> tuple[float, float, float]:
     """Mean of a gain a row, and its interval: `unknown` where there is but one component."""
-    groups = same_length(groups, gain)
-    one = len(np.unique(groups)) == 1
-    low, high = unknown if one else component_interval(gain, groups, **bootstrap)
+    component = same_length(component, gain)
+    one = len(np.unique(component)) == 1
+    low, high = unknown if one else component_interval(gain, component, **bootstrap)
     return float(gain.mean()), low, high
 
 
 def component_interval(
     values: ArrayLike,
-    groups: ArrayLike,
+    component: ArrayLike,
     level: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
 ) -> tuple[float, float]:
     """Percentile interval (low, high) of the mean of any `values`, one a row, over components."""
-    means = component_means(values, groups, resamples, seed)
+    means = component_means(values, component, resamples, seed)
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
 
 def component_means(
-    values: ArrayLike, groups: ArrayLike, resamples: int = 2000, seed: int = 0
+    values: ArrayLike, component: ArrayLike, resamples: int = 2000, seed: int = 0
 ) -> NDArray[np.float64]:
     """float64[resamples]: the mean of `values` when components are drawn with replacement."""
-    _, component = np.unique(groups, return_inverse=True)
-    rows = np.bincount(component)
-    sums = np.bincount(component, weights=values)
+    _, number = np.unique(component, return_inverse=True)
+    rows = np.bincount(number)
+    sums = np.bincount(number, weights=values)
     # Components with as many rows and the same sum are interchangeable, and few such kinds
     # exist: drawing how often each kind comes up is the same bootstrap in far fewer draws.
     kinds, counts = np.unique(np.column_stack([rows, sums]), axis=0, return_counts=True)

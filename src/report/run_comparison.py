@@ -10,7 +10,7 @@ from ..ensemble.combine import blend
 from ..ensemble.finished import finished_run
 from ..errors import UserError
 from .intervals import mcnemar, paired_difference, paired_loss_difference
-from .metrics import accuracy
+from .scores import accuracy
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ def compare_runs(work_a: Path, work_b: Path) -> Comparison:
         logits.append(blend(layout.out_of_fold(), decision.weights) - decision.threshold)
     if not frames[0].equals(frames[1]):
         raise UserError(f"{work_a} and {work_b} have different training rows: nothing to compare.")
-    labels, groups = frames[0]["label"].to_numpy(), components(frames[0], key=wording)
-    difference, low, high = paired_difference(labels, decided[0], decided[1], groups)
+    labels, component = frames[0]["label"].to_numpy(), components(frames[0], key=wording)
+    difference, low, high = paired_difference(labels, decided[0], decided[1], component)
     return Comparison(
         len(labels),
         accuracy(labels, decided[0]),
@@ -64,5 +64,5 @@ def compare_runs(work_a: Path, work_b: Path) -> Comparison:
         low,
         high,
         mcnemar(labels, *decided),
-        paired_loss_difference(labels, logits[0], logits[1], groups),
+        paired_loss_difference(labels, logits[0], logits[1], component),
     )

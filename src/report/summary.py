@@ -1,6 +1,6 @@
 """Scores of a finished run: metrics.json, figures and the page."""
 
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,38 +8,43 @@ import numpy as np
 import pandas as pd
 
 from ..config import Config
-from ..data.graph import components, wording
+from ..data.graph import Pair, components, pair_keys, wording
 from ..data.pairs import read_pairs
 from ..ensemble.combine import Decision, blend
 from ..files import read_json, write_json
 from ..layout import Layout
 from . import figures
 from .intervals import accuracy_interval, paired_difference
-from .metrics import accuracy, confident_mistakes, per_category
 from .page import write_report
+from .phrases import ENSEMBLE
+from .scores import accuracy, confident_mistakes, per_category
 
-ENSEMBLE = "ensemble"
 _NEW_QUESTIONS = ("dev_accuracy_new_questions", "dev_interval_new_questions")
 
 
-def summarise(config: Config, layout: Layout, folder: Path) -> None:
+def summarise(
+    config: Config, layout: Layout, folders: Mapping[str, Sequence[Path]], folder: Path
+) -> None:
     """Write metrics.json, figures/*.svg and report.html into `layout.results`.
 
     Members are scored at the threshold 0; the ensemble's cross-validation score is cross-fitted,
     its dev score uses what was tuned on the training folds. Intervals resample components.
+
+    Args:
+        folders: of the steps of each earlier stage, whose costs are summed.
     """
     decision = Decision.read(layout.decision_file)
     train, out_of_fold = layout.train(), layout.out_of_fold()
-    labels, groups = train["label"].to_numpy(), components(train, key=wording)
+    labels, component = train["label"].to_numpy(), components(train, key=wording)
     decided = {name: _positive(logits) for name, logits in out_of_fold.items()}
     decided[ENSEMBLE] = np.load(layout.cross_fitted_file, allow_pickle=False)
     dev = _DevScores(layout, decision)
     scores = {
-        name: _scores(train, predicted, groups, "cv") | dev.of(name)
+        name: _scores(train, predicted, component, "cv") | dev.of(name)
         for name, predicted in decided.items()
     }
     best = max(out_of_fold, key=lambda name: scores[name]["cv_accuracy"])
-    gain = paired_difference(labels, decided[ENSEMBLE], decided[best], groups)
+    gain = paired_difference(labels, decided[ENSEMBLE], decided[best], component)
     members = {
         name: {
             "architecture": member.architecture,
@@ -67,7 +72,7 @@ def summarise(config: Config, layout: Layout, folder: Path) -> None:
         },
         "weights": decision.weights,
         "threshold": decision.threshold,
-        **_costs(layout),
+        **_costs(folders),
         # A storage's URL may hold a password, and no result depends on it.
         "settings": config.model_dump(mode="json", exclude={"optuna"}),
     }
@@ -93,11 +98,11 @@ class _DevScores:
         if dev is None:
             return
         known = {pair for fold in range(layout.folds) for pair in _trained_on(layout, fold)}
-        kept = np.array([pair not in known for pair in _pairs(dev)])
+        kept = np.array([pair not in known for pair in pair_keys(dev, wording)])
         facts = read_json(layout.facts_file)
         self.left_out = int((~kept).sum())
         self.frame = dev[kept].reset_index(drop=True)
-        self.groups = components(dev, key=wording)[kept]
+        self.component = components(dev, key=wording)[kept]
         self.new = np.array(facts["dev_rows_with_new_questions"], dtype=bool)[kept]
         logits = layout.unseen("dev")
         self.labels = {name: _positive(values)[kept] for name, values in logits.items()}
@@ -108,51 +113,34 @@ class _DevScores:
         scores = dict.fromkeys(("dev_accuracy", "dev_interval", *_NEW_QUESTIONS))
         if not self.labels or len(self.frame) == 0:
             return scores
-        scores |= _scores(self.frame, self.labels[name], self.groups, "dev")
+        scores |= _scores(self.frame, self.labels[name], self.component, "dev")
         if self.new.any():
-            part = self.frame[self.new], self.labels[name][self.new], self.groups[self.new]
+            part = self.frame[self.new], self.labels[name][self.new], self.component[self.new]
             scores |= dict(zip(_NEW_QUESTIONS, _scores(*part, "dev").values(), strict=True))
         return scores
 
 
-def _trained_on(layout: Layout, fold: int) -> Iterator[frozenset[str]]:
-    return _pairs(read_pairs(layout.training_part_file(fold), labelled=True).frame)
-
-
-def _pairs(frame: pd.DataFrame) -> Iterator[frozenset[str]]:
-    """The unordered pairs of a frame, in any spelling."""
-    for first, second in zip(frame["query1"], frame["query2"], strict=True):
-        yield frozenset((wording(first), wording(second)))
+def _trained_on(layout: Layout, fold: int) -> list[Pair]:
+    return pair_keys(read_pairs(layout.training_part_file(fold), labelled=True).frame, wording)
 
 
 def _positive(logits: np.ndarray) -> np.ndarray:
     return (logits > 0).astype(np.int64)
 
 
-def _scores(frame: pd.DataFrame, predicted: np.ndarray, groups: np.ndarray, kind: str) -> dict:
+def _scores(frame: pd.DataFrame, predicted: np.ndarray, component: np.ndarray, kind: str) -> dict:
     labels = frame["label"].to_numpy()
     return {
         f"{kind}_accuracy": accuracy(labels, predicted),
-        f"{kind}_interval": list(accuracy_interval(labels, predicted, groups)),
+        f"{kind}_interval": list(accuracy_interval(labels, predicted, component)),
     }
 
 
-def _costs(layout: Layout) -> dict[str, Any]:
-    """Seconds a stage and the highest memory peak, from the records of this run's own steps.
-
-    The work folder may hold more: folds and members of earlier settings, an index, pre-training.
-    """
-    parts = [layout.training_part_file(fold).parent for fold in range(layout.folds)]
-    stages = {
-        "training-part": parts,
-        "train": layout.fold_models,
-        "predict": [file.parent for role in ("dev", "test") for file in layout.logits_files(role)],
-    }
+def _costs(folders: Mapping[str, Sequence[Path]]) -> dict[str, Any]:
+    """Seconds a stage and the highest memory peak, from the records of this run's own steps."""
     seconds, peaks = {}, [0.0]
-    for stage in ("prepare", "split", "training-part", "train", "predict", "tune", "submit"):
-        folders = stages.get(stage, [layout.work / stage])
-        markers = [folder / "done.json" for folder in folders]
-        records = [read_json(marker) for marker in markers if marker.is_file()]
+    for stage, places in folders.items():
+        records = [read_json(place / "done.json") for place in places]
         seconds[stage] = round(sum(record["seconds"] for record in records), 2)
         peaks += [record["peak_memory_gb"] for record in records]
     return {"seconds": seconds, "peak_memory_gb": max(peaks)}
@@ -168,7 +156,7 @@ def _draw(
     """Figures of the ensemble's out-of-fold predictions: caption → file."""
     folder = layout.results / "figures"
     labels, folds = train["label"].to_numpy(), layout.fold_numbers()
-    groups = components(train, key=wording)
+    component = components(train, key=wording)
     pictures = {
         "Accuracy by threshold": folder / "threshold.svg",
         "Reliability": folder / "reliability.svg",
@@ -184,7 +172,7 @@ def _draw(
         (train, "Accuracy by category", categories),
         (parts, "Accuracy by fold", by_fold),
     ):
-        rows = per_category(frame, decided, groups)
+        rows = per_category(frame, decided, component)
         if frame is parts:
             rows.sort(key=lambda row: row.category)
         names = [row.category or "all" for row in rows]

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 from accelerate import PartialState
+from sklearn.metrics import roc_auc_score
 
 from ...config import MemberConfig
 from ...models.api import Tokenizer
 from ...models.registry import load_encoder
-from ...report.metrics import auc
 from ...search.duplicates import labelled_groups, retrieval
 from .objectives.cosine import CosineMse, CosineSiamese
 from .objectives.triplet import MARGIN, TripletLoss
@@ -33,7 +33,7 @@ CONTRAST = (0.2, 1.0)  # weights of the contrastive term
 
 def ranking_error(labels: np.ndarray, scores: np.ndarray) -> float:
     """1 − area under the ROC curve: needs no threshold, so it can choose the epoch of any arm."""
-    return 1.0 - auc(labels, scores)
+    return 1.0 - float(roc_auc_score(labels, scores))
 
 
 def design(place: Workplace) -> Design:
@@ -89,7 +89,7 @@ def _arm(
         found = retrieval(fitted.vectors(questions), groups)
         return fitted.outcome(
             scores,
-            cosine_auc=auc(parts.evaluation["label"].to_numpy(), cosines),
+            cosine_auc=float(roc_auc_score(parts.evaluation["label"], cosines)),
             duplicate_first=found.recall_at_1,
         )
 

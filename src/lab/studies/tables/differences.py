@@ -24,7 +24,7 @@ def all_differences(
     records = []
     for column, part in parts.items():
         labels = part.evaluation["label"].to_numpy()
-        groups = components(part.evaluation, key=wording)
+        component = components(part.evaluation, key=wording)
         right = {
             (arm.name, name): hits(labels, trials.scores(column, arm.name, name))
             for arm in arms
@@ -33,7 +33,7 @@ def all_differences(
         for (other, name), (arm, same) in combinations(right, 2):
             if name != same:
                 continue
-            gain, low, high = mean_gain(right[arm, name] - right[other, name], groups)
+            gain, low, high = mean_gain(right[arm, name] - right[other, name], component)
             records.append(
                 {
                     "column": column,

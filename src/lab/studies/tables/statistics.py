@@ -53,27 +53,29 @@ def hits(labels: NDArray, scores: NDArray) -> NDArray[np.float64]:
     return ((scores > 0) == (labels == 1)).mean(axis=0)
 
 
-def score(labels: NDArray, scores: NDArray, groups: NDArray) -> Score:
+def score(labels: NDArray, scores: NDArray, component: NDArray) -> Score:
     """Mean accuracy over seeds, its 95 % interval over components, its spread over seeds."""
     per_seed = ((scores > 0) == (labels == 1)).mean(axis=1)
-    low, high = share_interval(hits(labels, scores), groups)
+    low, high = share_interval(hits(labels, scores), component)
     spread = float(per_seed.std(ddof=1)) if len(per_seed) > 1 else 0.0
     return Score(float(per_seed.mean()), low, high, spread, tuple(per_seed.tolist()))
 
 
-def difference(labels: NDArray, scores: NDArray, reference: NDArray, groups: NDArray) -> Difference:
+def difference(
+    labels: NDArray, scores: NDArray, reference: NDArray, component: NDArray
+) -> Difference:
     """Compare the scores of two arms, float[seeds, P] each, on the same rows.
 
     The networks are taken as given: of two recipes that are equally good, one may have had the
     luckier seeds, and with three seeds no test could tell.
     """
     gain = hits(labels, scores) - hits(labels, reference)
-    mean, low, high = mean_gain(gain, groups)
+    mean, low, high = mean_gain(gain, component)
     decided = [(values.mean(axis=0) > 0).astype(int) for values in (scores, reference)]
-    return Difference(mean, low, high, sign_flip_test(gain, groups), mcnemar(labels, *decided))
+    return Difference(mean, low, high, sign_flip_test(gain, component), mcnemar(labels, *decided))
 
 
-def sign_flip_test(gain: NDArray, groups: NDArray) -> float:
+def sign_flip_test(gain: NDArray, component: NDArray) -> float:
     """Two-sided p-value that the mean of `gain` is 0.
 
     Were two arms alike, either could have been called the first in any component: the signs of
@@ -82,8 +84,8 @@ def sign_flip_test(gain: NDArray, groups: NDArray) -> float:
     """
     from scipy.stats import permutation_test  # here, because scipy.stats is slow to import
 
-    _, component = np.unique(groups, return_inverse=True)
-    sums = np.bincount(component, weights=gain)
+    _, number = np.unique(component, return_inverse=True)
+    sums = np.bincount(number, weights=gain)
     sums = sums[sums != 0]
     if len(sums) < 2:  # a single component has two signs, and both give the same distance from 0
         return 1.0

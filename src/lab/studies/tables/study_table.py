@@ -116,7 +116,7 @@ def make_rows(
     rows = []
     for column, part in parts.items():
         labels = part.evaluation["label"].to_numpy()
-        groups = components(part.evaluation, key=wording)
+        component = components(part.evaluation, key=wording)
         for arm in arms:
             for name in trials.score_names(column, arm.name):
                 scores = trials.scores(column, arm.name, name)
@@ -125,13 +125,13 @@ def make_rows(
                 against = None
                 if not is_reference:
                     reference = trials.scores(column, arm.reference, other)
-                    against = difference(labels, scores, reference, groups)
+                    against = difference(labels, scores, reference, component)
                 rows.append(
                     Row(
                         column,
                         arm.name,
                         name,
-                        score(labels, scores, groups),
+                        score(labels, scores, component),
                         "" if is_reference else arm.reference,
                         against,
                         None,

@@ -10,7 +10,7 @@ import pandas as pd
 from ....config import MemberConfig
 from ....models.api import PairModel, Tokenizer
 from ....models.registry import build_model, read_pairs_for
-from ....report.metrics import accuracy_by_threshold
+from ....report.scores import accuracy_by_threshold
 from ....search.encode import Reading, encode
 from ....training.fold_model import FoldModel, fit
 from ....training.loop import Conduct, TrainingFailed, log_loss

@@ -1,4 +1,4 @@
-"""Scores: accuracy, log loss, ranking, calibration. How sure they are: intervals.py.
+"""Scores: accuracy, calibration, the worst mistakes. How sure they are: intervals.py.
 
 All functions take arrays aligned with the rows of a pair frame. Labels and predictions are
 0 (different) or 1 (the same question); a logit above the threshold means 1.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .checks import binary, finite, hits, pair_losses, same_length
+from .checks import binary, finite, hits, same_length
 from .intervals import accuracy_interval
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class CalibrationBin:
 
 @dataclass(frozen=True)
 class CategoryScore:
-    """Accuracy on one category; `interval` is None where no groups were given."""
+    """Accuracy on one category; `interval` is None where no components were given."""
 
     category: str
     pairs: int
@@ -50,30 +50,6 @@ def accuracy(labels: ArrayLike, predictions: ArrayLike) -> float:
     return float(hits(labels, predictions).mean())
 
 
-def log_loss(labels: ArrayLike, logits: ArrayLike) -> float:
-    """Mean negative log-likelihood in nats; exact for logits of any size.
-
-    Raises:
-        ValueError: no rows, different lengths, a label outside {0, 1}, a logit not finite.
-    """
-    return float(pair_losses(labels, logits).mean())
-
-
-def auc(labels: ArrayLike, scores: ArrayLike) -> float:
-    """Area under the ROC curve: the chance that a positive pair outscores a negative one.
-
-    Raises:
-        ValueError: as for `log_loss`, or only one of the two classes occurs.
-    """
-    from sklearn.metrics import roc_auc_score  # here, because scikit-learn is slow to import
-
-    labels = binary(labels, "label")
-    scores = finite(same_length(scores, labels), "score")
-    if labels.min() == labels.max():
-        raise ValueError("The area under the ROC curve needs both classes.")
-    return float(roc_auc_score(labels, scores))
-
-
 def accuracy_by_threshold(
     labels: ArrayLike, logits: ArrayLike
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -85,7 +61,7 @@ def accuracy_by_threshold(
         accuracies: [k + 1]
 
     Raises:
-        ValueError: as for `log_loss`.
+        ValueError: as for `pair_losses`.
     """
     labels = binary(labels, "label")
     logits = finite(same_length(logits, labels), "logit")
@@ -144,9 +120,9 @@ def expected_calibration_error(
 
 
 def per_category(
-    frame: DataFrame, predictions: ArrayLike, groups: ArrayLike | None = None
+    frame: DataFrame, predictions: ArrayLike, component: ArrayLike | None = None
 ) -> list[CategoryScore]:
-    """Accuracy per value of `category`, most frequent first; with intervals given `groups`.
+    """Accuracy per value of `category`, most frequent first; with intervals given `component`.
 
     Raises:
         ValueError: as for `accuracy`.
@@ -154,14 +130,14 @@ def per_category(
     labels = frame["label"].to_numpy()
     right = hits(labels, predictions)
     predictions = np.asarray(predictions)
-    groups = None if groups is None else same_length(groups, right)
+    component = None if component is None else same_length(component, right)
     categories = frame["category"].to_numpy(dtype=object)
     scores = []
     for category in sorted(set(categories)):
         rows = categories == category
         interval = None
-        if groups is not None:
-            interval = accuracy_interval(labels[rows], predictions[rows], groups[rows])
+        if component is not None:
+            interval = accuracy_interval(labels[rows], predictions[rows], component[rows])
         scores.append(CategoryScore(category, int(rows.sum()), float(right[rows].mean()), interval))
     return sorted(scores, key=lambda score: (-score.pairs, score.category))
 
@@ -176,7 +152,7 @@ def confident_mistakes(
         label 1, the logistic function of the logit.
 
     Raises:
-        ValueError: as for `log_loss`.
+        ValueError: as for `pair_losses`.
     """
     labels = binary(frame["label"].to_numpy(), "label")
     logits = finite(same_length(logits, labels), "logit")

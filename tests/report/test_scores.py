@@ -13,15 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from src.report.checks import pair_losses
 from src.report.intervals import accuracy_interval, mcnemar, paired_difference
-from src.report.metrics import (
+from src.report.scores import (
     accuracy,
     accuracy_by_threshold,
-    auc,
     calibration_bins,
     confident_mistakes,
     expected_calibration_error,
-    log_loss,
     per_category,
 )
 
@@ -197,25 +196,17 @@ def test_mcnemar_by_hand() -> None:
 # --- probabilities -------------------------------------------------------------------------
 
 
-def test_log_loss_by_hand() -> None:
+def test_pair_losses_by_hand() -> None:
     # p = 3/4 for a positive, p = 1/5 for a negative.
-    loss = log_loss([1, 0], [math.log(3), math.log(1 / 4)])
+    loss = pair_losses([1, 0], [math.log(3), math.log(1 / 4)]).mean()
     assert loss == pytest.approx(-(math.log(3 / 4) + math.log(4 / 5)) / 2)
-    assert log_loss([1, 0], [0, 0]) == pytest.approx(math.log(2))
+    assert pair_losses([1, 0], [0, 0]) == pytest.approx([math.log(2)] * 2)
 
 
-def test_log_loss_survives_huge_logits_and_refuses_nan() -> None:
-    assert log_loss([1, 0], [1000, 1000]) == pytest.approx(500)
+def test_pair_losses_survives_huge_logits_and_refuses_nan() -> None:
+    assert pair_losses([1, 0], [1000, 1000]) == pytest.approx([0, 1000])
     with pytest.raises(ValueError, match="finite"):
-        log_loss([1, 0], [math.nan, 0])
-
-
-def test_auc_by_hand() -> None:
-    # Positive-negative pairs: 3 of 4 in order; a tie counts one half.
-    assert auc([1, 1, 0, 0], [3, 1, 2, 0]) == 0.75
-    assert auc([1, 0], [5, 5]) == 0.5
-    with pytest.raises(ValueError, match="both classes"):
-        auc([1, 1], [0, 1])
+        pair_losses([1, 0], [math.nan, 0])
 
 
 def test_calibration_bins_by_hand() -> None:
@@ -282,7 +273,7 @@ def test_per_category() -> None:
     assert (pneumonia.category, pneumonia.pairs, pneumonia.interval) == ("肺炎", 3, None)
     assert pneumonia.accuracy == pytest.approx(2 / 3)
     assert (cold.category, cold.pairs, cold.accuracy) == ("感冒", 2, 1.0)
-    pneumonia, cold = per_category(frame, [1, 0, 1, 1, 1], groups=[0, 1, 2, 3, 0])
+    pneumonia, cold = per_category(frame, [1, 0, 1, 1, 1], component=[0, 1, 2, 3, 0])
     assert pneumonia.interval == accuracy_interval([0, 1, 0], [0, 1, 1], [1, 2, 3])
     assert cold.interval == (0, 1)  # one component only
 
@@ -300,7 +291,7 @@ def test_confident_mistakes_come_farthest_first() -> None:
 
 def test_importing_the_metrics_does_not_import_the_slow_libraries() -> None:
     program = (
-        "import sys, src.report.metrics;"
+        "import sys, src.report.scores;"
         "sys.exit(any(m in sys.modules for m in ('sklearn', 'scipy.stats', 'pandas', 'torch')))"
     )
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT).returncode == 0
