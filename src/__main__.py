@@ -136,14 +136,15 @@ def train(
 @main.command()
 @click.argument("arguments", nargs=-1, metavar="[INPUT.csv OUTPUT.csv] [KEY=VALUE]...")
 @click.option("--profile", help="The run whose ensemble predicts.")
-def predict(arguments: tuple[str, ...], profile: str | None) -> None:
+@click.option("--groups", is_flag=True, help="Decide the candidates of a question together.")
+def predict(arguments: tuple[str, ...], profile: str | None, groups: bool) -> None:
     """Decide the pairs of INPUT.csv with the trained ensemble and write id,label to OUTPUT.csv.
 
     Without files: the stage, which predicts the run's own dev and test.
     """
     files = [Path(text) for text in arguments if "=" not in text or Path(text).exists()]
     overrides = tuple(text for text in arguments if Path(text) not in files)
-    if not files:
+    if not files and not groups:
         open_pipeline(profile, overrides).run("predict")
         return
     if len(files) != 2:
@@ -151,7 +152,7 @@ def predict(arguments: tuple[str, ...], profile: str | None) -> None:
     from .ensemble.predict_file import predict_file
 
     config = load_settings(profile, overrides)
-    labels = predict_file(config, Pipeline(config).trained_layout(), *files)
+    labels = predict_file(config, Pipeline(config).trained_layout(), files[0], files[1], groups)
     print(f"{files[1]}: {len(labels)} pairs, {labels.mean():.1%} the same question")
 
 

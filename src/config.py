@@ -112,8 +112,16 @@ class PretrainConfig(Settings):
     seed: Seed = 2020
 
 
+class EnsembleConfig(Settings):
+    """How the members' predictions become labels."""
+
+    # Pair by pair, or a question's candidates together; auto: together where the test file is made
+    # of groups as train is, and where that is better out of fold.
+    decide: Literal["auto", "pairs", "groups"] = "auto"
+
+
 class TuneConfig(Settings):
-    """Optuna's search for member weights and threshold."""
+    """Optuna's search for member weights, threshold and group rule."""
 
     trials: int = Field(200, ge=1)
     seed: Seed = 2020
@@ -143,6 +151,7 @@ class Config(Settings):
     members: dict[str, MemberConfig] = Field(min_length=1)
     pretrain: PretrainConfig = PretrainConfig()
     tune: TuneConfig = TuneConfig()
+    ensemble: EnsembleConfig = EnsembleConfig()
     optuna: OptunaConfig = OptunaConfig()
     paths: PathsConfig = PathsConfig()
 

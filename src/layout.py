@@ -19,12 +19,14 @@ class Layout:
         work: everything that can be made again.
         results: what the run delivers.
         members: names of the ensemble's members.
+        bi_encoders: those of them that are bi-encoders.
         folds: number of folds.
     """
 
     work: Path
     results: Path
     members: tuple[str, ...]
+    bi_encoders: tuple[str, ...]
     folds: int
 
     def table_file(self, role: str) -> Path:
@@ -64,17 +66,29 @@ class Layout:
         return self.fold_model(member, fold) / "model.safetensors"
 
     def logits_file(self, member: str, fold: int, role: str) -> Path:
-        """float64[P]: logits of "oof" (the fold's own rows), "dev" or "test" by a fold's model.
+        """Logits by a fold's model, float64.
 
-        Those of its own rows come with the weights, which were chosen by them.
+        Args:
+            role: "oof" (the fold's own rows; they come with the weights, which were chosen by
+                them), "dev", "test", or one of these with "-candidates": what a bi-encoder says of
+                the table's `candidate_pairs`.
         """
         if role == "oof":
             return self.fold_model(member, fold) / "oof.npy"
         return self.work / "predict" / member / f"fold{fold}" / role / "logits.npy"
 
-    def logits_files(self, role: str) -> list[Path]:
+    def predictors(self, role: str) -> tuple[str, ...]:
+        """The members that predict a role."""
+        return self.bi_encoders if role.endswith("-candidates") else self.members
+
+    def logits_files(self, *roles: str) -> list[Path]:
         """The logits of all members and folds."""
-        return [self.logits_file(name, fold, role) for name, fold in self.members_and_folds]
+        return [
+            self.logits_file(name, fold, role)
+            for role in roles
+            for name in self.predictors(role)
+            for fold in range(self.folds)
+        ]
 
     @property
     def decision_file(self) -> Path:
@@ -83,8 +97,16 @@ class Layout:
 
     @property
     def cross_fitted_file(self) -> Path:
-        """int64[P]: a label for every training row, decided by what other folds tuned."""
+        """int64[2, P]: labels for every training row, decided by what the other folds tuned.
+
+        The first row of it decides pair by pair, the second one in groups.
+        """
         return self.work / "tune" / "cross_fitted.npy"
+
+    @property
+    def choice_file(self) -> Path:
+        """How the test file was decided, and why."""
+        return self.work / "submit" / "choice.json"
 
     def table(self, role: str) -> pd.DataFrame | None:
         """A pair frame, None where the run has no such file."""
@@ -103,28 +125,31 @@ class Layout:
         """int64[P]."""
         return _load(self.folds_file)
 
-    def out_of_fold(self) -> dict[str, np.ndarray]:
-        """Logits float64[P] a member; every row by the model that did not train on it."""
+    def out_of_fold(self, role: str, folds: np.ndarray) -> dict[str, np.ndarray]:
+        """Logits float64[N] a member: item i by the model of fold `folds[i]`, which saw it not.
+
+        Args:
+            role: "oof" or "oof-candidates".
+        """
         import numpy as np
 
-        folds = self.fold_numbers()
         logits = {}
-        for name in self.members:
+        for name in self.predictors(role):
             values = np.empty(len(folds))
             for fold in range(self.folds):
-                values[folds == fold] = _load(self.logits_file(name, fold, "oof"))
+                values[folds == fold] = _load(self.logits_file(name, fold, role))
             logits[name] = values
         return logits
 
     def unseen(self, role: str) -> dict[str, np.ndarray]:
-        """Logits float64[P] a member of dev or test: the mean over the folds' models."""
+        """Logits float64[N] a member of what no model has seen: the mean over all fold models."""
         import numpy as np
 
         return {
             name: np.mean(
                 [_load(self.logits_file(name, fold, role)) for fold in range(self.folds)], axis=0
             )
-            for name in self.members
+            for name in self.predictors(role)
         }
 
 

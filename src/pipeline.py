@@ -5,8 +5,8 @@
        └ split           folds over connected components of the question graph
        └ training-part   what a fold's models train on: the other folds' rows, plus augmentation
        └ train           member × fold → weights, and the logits of the fold's own rows
-       └ predict         weights × table → logits of dev and test
-       └ tune            Optuna on out-of-fold logits → member weights, threshold
+       └ predict         weights × table → logits of dev, test and candidates among themselves
+       └ tune            Optuna on out-of-fold logits → member weights, threshold, group rule
        └ submit          submissions/<run>/submission.csv, copied to submissions/submission.csv
        └ report          metrics.json, figures, report.html
 
@@ -109,28 +109,40 @@ def _train_on(run: Pipeline, name: str, fold: int) -> Step:
 
 
 def predict(run: Pipeline) -> Iterator[Step]:
-    """Predict dev and test with the weights of every member and fold."""
-    from .ensemble.logits import write_logits
+    """Predict dev, test and the candidates of groups with the weights of every member and fold."""
+    from .ensemble.logits import write_candidate_logits, write_logits
     from .models.registry import code_of_member
 
-    layout = run.layout
-    tables = {role: layout.table_file(role) for role in ("dev", "test") if role in run.roles}
+    layout, pretrained = run.layout, run.config.paths.pretrained
+    roles = [role for role in ("dev", "test") if role in run.roles]
+    tables: dict[str, Path] = {role: layout.table_file(role) for role in roles}
     for name, fold in layout.members_and_folds:
+        weights, code = layout.weights_file(name, fold), code_of_member(run.config.members[name])
         for role, table in tables.items():
             yield Step(
                 f"predict {role} by {name} fold {fold}",
                 layout.logits_file(name, fold, role).parent,
-                partial(
-                    write_logits, layout.fold_model(name, fold), run.config.paths.pretrained, table
-                ),
-                reads=[layout.weights_file(name, fold), table],
+                partial(write_logits, weights.parent, pretrained, table),
+                reads=[weights, table],
                 settings=_libraries(),
-                code=code_of_member(run.config.members[name]),
+                code=code,
+            )
+        if name not in layout.bi_encoders:
+            continue
+        for role, table in {"oof": layout.table_file("train"), **tables}.items():
+            own = (layout.folds_file, fold) if role == "oof" else None
+            yield Step(
+                f"predict candidates of {role} by {name} fold {fold}",
+                layout.logits_file(name, fold, f"{role}-candidates").parent,
+                partial(write_candidate_logits, weights.parent, pretrained, table, own),
+                reads=[weights, table, *([layout.folds_file] if own else [])],
+                settings=_libraries() | {"fold": fold if own else None},
+                code=code,
             )
 
 
 def tune(run: Pipeline) -> Iterator[Step]:
-    """Search weights and threshold on out-of-fold predictions."""
+    """Search weights, threshold and group rule on out-of-fold predictions."""
     from .ensemble.tune import write_decision
 
     layout, optuna = run.layout, run.config.optuna
@@ -138,7 +150,11 @@ def tune(run: Pipeline) -> Iterator[Step]:
         "tune",
         layout.decision_file.parent,
         partial(write_decision, run.config, layout),
-        reads=[layout.table_file("train"), layout.folds_file, *layout.logits_files("oof")],
+        reads=[
+            layout.table_file("train"),
+            layout.folds_file,
+            *layout.logits_files("oof", "oof-candidates"),
+        ],
         settings=run.config.tune.model_dump() | {"storage": optuna.storage},
     )
 
@@ -149,14 +165,21 @@ def submit(run: Pipeline) -> Iterator[Step]:
 
     if "test" not in run.roles:
         return
-    layout = run.layout
+    layout, setting = run.layout, run.config.ensemble
+    both = {way: layout.results / f"submission.{way}.csv" for way in ("pairs", "groups")}
     yield Step(
         "submit",
-        layout.work / "submit",
-        partial(submit_test, layout, run.submissions),
-        reads=[layout.decision_file, layout.table_file("test"), *layout.logits_files("test")],
-        settings={"results": str(layout.results)},
-        delivers=run.submissions,
+        layout.choice_file.parent,
+        partial(submit_test, layout, setting, both, run.submissions),
+        reads=[
+            layout.decision_file,
+            layout.cross_fitted_file,
+            layout.table_file("train"),
+            layout.table_file("test"),
+            *layout.logits_files("test", "test-candidates"),
+        ],
+        settings=setting.model_dump() | {"results": str(layout.results)},
+        delivers=[*both.values(), *run.submissions],
     )
 
 
@@ -166,7 +189,8 @@ def report(run: Pipeline) -> Iterator[Step]:
 
     layout = run.layout
     parts = [layout.training_part_file(fold) for fold in range(layout.folds)]
-    dev = layout.logits_files("dev") if "dev" in run.roles else []
+    dev = layout.logits_files("dev", "dev-candidates") if "dev" in run.roles else []
+    choice = [layout.choice_file] if "test" in run.roles else []
     earlier = STAGES[: STAGES.index(report)]
     folders = {stage_name(stage): [step.folder for step in stage(run)] for stage in earlier}
     yield Step(
@@ -179,7 +203,9 @@ def report(run: Pipeline) -> Iterator[Step]:
             layout.decision_file,
             layout.cross_fitted_file,
             *(model / "done.json" for model in layout.fold_models),
+            *layout.logits_files("oof-candidates"),
             *dev,
+            *choice,
         ],
         settings={"results": str(layout.results), "config": run.config.model_dump(mode="json")},
         delivers=[layout.results / name for name in ("metrics.json", "report.html")],
@@ -245,8 +271,10 @@ class Pipeline:
         # A suffix on the sample, so that a toy never replaces a real run.
         run = self.config.profile + ("-sample" if is_sample else "")
         paths = self.config.paths
-        members = tuple(self.config.members)
-        return Layout(paths.work / run, paths.submissions / run, members, self.config.split.folds)
+        members = self.config.members
+        bi_encoders = tuple(n for n, member in members.items() if member.architecture == "siamese")
+        folders = paths.work / run, paths.submissions / run
+        return Layout(*folders, tuple(members), bi_encoders, self.config.split.folds)
 
     @property
     def submissions(self) -> list[Path]:

@@ -34,15 +34,20 @@ STEPS = [
     "split",
     *(f"training-part fold {fold}" for fold in range(2)),
     *(f"train {model}" for model in MODELS),
-    *(f"predict {role} by {model}" for model in MODELS for role in ("dev", "test")),
+    *(
+        f"predict {what} by {model}"
+        for model in MODELS
+        for what in ("dev", "test", "candidates of oof", "candidates of dev", "candidates of test")
+        if model.startswith("siamese") or not what.startswith("candidates")
+    ),
     "tune",
     "submit",
     "report",
 ]
 # Enough for an ensemble that does not give every pair the same answer.
 LEARNS = ("members.siamese-fgm.training.epochs=8", "members.cross-pgd.training.epochs=1")
-PARTS, TRAINING, PREDICTION = set(STEPS[2:4]), set(STEPS[4:8]), set(STEPS[8:16])
-LAST = set(STEPS[16:])
+PARTS, TRAINING, PREDICTION = set(STEPS[2:4]), set(STEPS[4:8]), set(STEPS[8:22])
+LAST = set(STEPS[22:])
 
 
 def predictions(*words: str) -> set[str]:
@@ -402,6 +407,30 @@ def test_prediction_repeats_the_runs_dev_score_and_keeps_odd_ids(
     assert predict(run, shuffled, monkeypatch) == [
         [name, str(label)] for name, label in zip(names, labels[order], strict=True)
     ]
+
+
+def test_both_decisions_are_delivered_and_the_setting_chooses(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    """In groups, too, `predict` says what the run has said, whatever the order of the rows."""
+    run.make(*LEARNS)
+    folder = run.folder / "submissions" / "tiny"
+    pairs, groups = (folder / f"submission.{way}.csv" for way in ("pairs", "groups"))
+    assert pairs.read_bytes() != groups.read_bytes()
+    for way in (pairs, groups):
+        made = run.make(*LEARNS, f"ensemble.decide={way.name.split('.')[1]}")
+        assert made <= {"submit", "report"}
+        assert run.submission.read_bytes() == way.read_bytes()
+    assert run.metrics["choice"] == {"way": "groups", "why": "ensemble.decide=groups"}
+
+    test = run.table("test")
+    order = np.random.default_rng(0).permutation(len(test))
+    rows = predict(run, test.iloc[order], monkeypatch, "--groups")
+    expected = dict(line.split(",") for line in groups.read_text().splitlines())
+    assert dict(rows) == {name: expected[name] for name, _ in rows}
+    with pytest.raises(SystemExit, match="2"):
+        predict(run, test.drop_duplicates("query1"), monkeypatch, "--groups")
+    assert "there are no groups to decide" in capsys.readouterr().err
 
 
 def test_prediction_takes_the_settings_that_were_trained(

@@ -28,8 +28,9 @@ def finished_run(work: Path, results: Path) -> tuple[Layout, Decision]:
     changed = not folds_file.is_file()
     if not changed:
         folds = int(np.load(folds_file, allow_pickle=False).max()) + 1
-        layout = Layout(work, results, tuple(decision.weights), folds)
-        read = [layout.table_file("train"), folds_file, *layout.logits_files("oof")]
+        layout = Layout(work, results, tuple(decision.weights), decision.bi_encoders, folds)
+        read = [layout.table_file("train"), folds_file]
+        read += layout.logits_files("oof", "oof-candidates")
         tuned_on = [name_and_hash[-1] for name_and_hash in read_json(marker)["inputs"]]
         changed = not all(file.is_file() and sha256(file) in tuned_on for file in read)
     if changed:

@@ -1,29 +1,47 @@
 """The submission file: `id,label`, the test file's ids in its order, nothing else."""
 
 import csv
-import shutil
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from ..data.pairs import csv_text, read_pairs
+from ..config import EnsembleConfig
+from ..data.pairs import csv_text
 from ..errors import UserError
-from ..files import atomic_path
+from ..files import atomic_path, write_json
 from ..layout import Layout
+from .choose import choose
 from .combine import Decision
+from .predicted import Predicted
 
 
-def submit_test(layout: Layout, targets: Sequence[Path], folder: Path) -> None:
-    """Decide the test file's pairs; write the submission to the first target, copy it to others."""
-    first, *copies = targets
-    labels = Decision.read(layout.decision_file).decide(layout.unseen("test"))
-    test = read_pairs(layout.table_file("test"), labelled=False).frame
-    write_submission(test, labels, first)
-    for copy in copies:
-        with atomic_path(copy) as temporary:
-            shutil.copyfile(first, temporary)
+def submit_test(
+    layout: Layout,
+    setting: EnsembleConfig,
+    both: Mapping[str, Path],
+    targets: Sequence[Path],
+    folder: Path,
+) -> None:
+    """Decide the test file in both ways; write choice.json, which says which one is delivered.
+
+    Args:
+        both: where the decisions pair by pair ("pairs") and in groups ("groups") go.
+        targets: where the one that is chosen goes.
+    """
+    decision, test = Decision.read(layout.decision_file), Predicted.unseen(layout, "test")
+    labels = {"pairs": decision.decide(test.logits), "groups": decision.decide_groups(test)}
+    cross_fitted = np.load(layout.cross_fitted_file, allow_pickle=False)
+    choice = choose(setting, layout.train(), cross_fitted, test.frame)
+    print(f"── decided as {choice.way}: {choice.why}", file=sys.stderr)
+    for way, path in both.items():
+        write_submission(test.frame, labels[way], path)
+    for path in targets:
+        write_submission(test.frame, labels[choice.way], path)
+    write_json(folder / "choice.json", asdict(choice))
 
 
 def write_submission(test: pd.DataFrame, labels: np.ndarray, target: Path) -> None:

@@ -1,8 +1,8 @@
-"""Optuna's search for member weights and threshold, on out-of-fold predictions only."""
+"""Optuna's search for weights, threshold and group rule, on out-of-fold predictions only."""
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
@@ -18,36 +18,32 @@ from ..config import Config
 from ..errors import UserError
 from ..files import save_array, write_json
 from ..layout import Layout
-from .combine import Decision, blend
+from .combine import Decision, blend, blend_alike
+from .count_prior import CountPrior
 from .cross_fit import cross_fitted_labels
+from .group_rule import GroupRule, log_loss, weigh
+from .predicted import Predicted
 
 THRESHOLD_RANGE = 1.0  # logits; probabilities 0.27 to 0.73
 
 
 def write_decision(config: Config, layout: Layout, folder: Path) -> None:
     """Write decision.json, tuned on all folds, and cross_fitted.npy, tuned without each fold."""
-    labels = layout.train()["label"].to_numpy()
-    logits = layout.out_of_fold()
-    storage = config.optuna.storage or f"sqlite:///{folder.resolve() / 'study.db'}"
+    train = Predicted.out_of_fold(layout)
     # Machines that share a storage share a study only when they search the same thing.
-    content = hashlib.sha256(labels.tobytes() + b"".join(v.tobytes() for v in logits.values()))
-
-    def search(
-        some_logits: Mapping[str, np.ndarray], some_labels: np.ndarray, part: str
-    ) -> Decision:
-        return tune(
-            some_logits,
-            some_labels,
-            trials=config.tune.trials,
-            seed=config.tune.seed,
-            storage=storage,
-            study_name=f"{config.profile}-{part}-{content.hexdigest()[:12]}",
-            resumable=config.optuna.storage is not None,
-        )
-
-    cross_fitted = cross_fitted_labels(logits, labels, layout.fold_numbers(), search)
+    columns = [train.frame["label"].to_numpy(), *train.logits.values(), *train.alike.values()]
+    content = hashlib.sha256(b"".join(column.tobytes() for column in columns)).hexdigest()[:12]
+    search = Search(
+        config.tune.trials,
+        config.tune.seed,
+        config.optuna.storage or f"sqlite:///{folder.resolve() / 'study.db'}",
+        config.optuna.storage is not None,
+        f"{config.profile}-{content}",
+    )
+    tuned = partial(tune, search)
+    cross_fitted = cross_fitted_labels(train, layout.fold_numbers(), tuned)
     save_array(folder / "cross_fitted.npy", cross_fitted)
-    write_json(folder / "decision.json", asdict(search(logits, labels, "all-folds")))
+    write_json(folder / "decision.json", asdict(tuned(train, "all-folds")))
 
 
 def check_storage(url: str) -> None:
@@ -72,64 +68,90 @@ def check_storage(url: str) -> None:
         ) from error
 
 
-def tune(
-    logits: Mapping[str, np.ndarray],
-    labels: np.ndarray,
-    *,
-    trials: int,
-    seed: int,
-    storage: str,
-    study_name: str,
-    resumable: bool,
-) -> Decision:
-    """Weights and threshold of the lowest log loss (TPE: Bergstra et al. 2011).
+@dataclass(frozen=True)
+class Search:
+    """How Optuna searches (TPE: Bergstra et al. 2011), the same for all studies of a run.
 
-    Accuracy, the competition's metric, is a step function of weights and threshold: the best of
-    many trials owes its last pairs to luck and loses them on other pairs. The loss of the blend
-    minus the threshold moves with every pair (docs/experiments.md).
-
-    Equal weights with the threshold 0 are the first trial, so the search never returns anything
-    worse on the data it sees.
-
-    Args:
-        logits: float64[P] a member, out of fold.
-        labels: int[P], 0 or 1.
+    Attributes:
         storage: Optuna storage URL.
-        study_name: several machines that use the same storage and name share one study.
         resumable: continue a study that is there already; otherwise it is started afresh, which
             makes the result a function of the seed even after a kill.
+        run: begins the studies' names. Several machines that use the same storage and name share
+            one study.
     """
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    names = list(logits)
-    # In SQLite a trial waits for the disk ten times, which takes longer than all the arithmetic.
-    memory = InMemoryStorage()
-    study = optuna.create_study(
-        storage=storage if resumable else memory,
-        study_name=study_name,
-        load_if_exists=resumable,
-        direction=StudyDirection.MINIMIZE,
-    )
-    # A machine that joins a study must not repeat the draws of those before it.
-    study.sampler = TPESampler(seed=seed + len(study.trials))
 
-    if not study.trials:
-        study.enqueue_trial({f"weight/{name}": 1.0 for name in names} | {"threshold": 0.0})
-    remaining = trials - sum(trial.state.is_finished() for trial in study.trials)
-    if remaining > 0:
-        study.optimize(partial(_loss, logits, labels), n_trials=remaining)
-    if not resumable:
-        home = get_storage(storage)
-        if study_name in {study.study_name for study in home.get_all_studies()}:
-            optuna.delete_study(study_name=study_name, storage=home)
-        optuna.copy_study(from_study_name=study_name, from_storage=memory, to_storage=home)
-    best = study.best_params
-    raw = {name: best[f"weight/{name}"] for name in names}
-    return Decision(
-        {name: value / sum(raw.values()) for name, value in raw.items()}, best["threshold"]
-    )
+    trials: int
+    seed: int
+    storage: str
+    resumable: bool
+    run: str
+
+    def minimise(
+        self, name: str, loss: Callable[[optuna.Trial], float], first: dict[str, float]
+    ) -> dict[str, float]:
+        """The parameters with the lowest loss; those of `first` are the first trial."""
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        # In SQLite a trial waits for the disk ten times: longer than all the arithmetic takes.
+        memory = InMemoryStorage()
+        study = optuna.create_study(
+            storage=self.storage if self.resumable else memory,
+            study_name=f"{self.run}-{name}",
+            load_if_exists=self.resumable,
+            direction=StudyDirection.MINIMIZE,
+        )
+        # A machine that joins a study must not repeat the draws of those before it.
+        study.sampler = TPESampler(seed=self.seed + len(study.trials))
+        if not study.trials:
+            study.enqueue_trial(first)
+        remaining = self.trials - sum(trial.state.is_finished() for trial in study.trials)
+        if remaining > 0:
+            study.optimize(loss, n_trials=remaining)
+        if not self.resumable:
+            home = get_storage(self.storage)
+            if study.study_name in {other.study_name for other in home.get_all_studies()}:
+                optuna.delete_study(study_name=study.study_name, storage=home)
+            optuna.copy_study(
+                from_study_name=study.study_name, from_storage=memory, to_storage=home
+            )
+        return study.best_params
 
 
-def _loss(logits: Mapping[str, np.ndarray], labels: np.ndarray, trial: optuna.Trial) -> float:
+def tune(search: Search, train: Predicted, part: str) -> Decision:
+    """Weights, threshold and group rule of the lowest log loss.
+
+    Accuracy, the competition's metric, is a step function of them: the best of many trials owes its
+    last pairs to luck and loses them on other pairs. The log loss moves with every pair
+    (docs/experiments.md). Equal weights with the threshold 0 are the first trial, so the search
+    never returns anything worse on the data it sees.
+
+    Args:
+        train: out-of-fold predictions with labels 0 and 1.
+        part: names the studies.
+    """
+    labels = train.frame["label"].to_numpy()
+    equal = {f"weight/{name}": 1.0 for name in train.logits} | {"threshold": 0.0}
+    best = search.minimise(part, partial(_pair_loss, train.logits, labels), equal)
+    raw = {name: best[f"weight/{name}"] for name in train.logits}
+    weights = {name: value / sum(raw.values()) for name, value in raw.items()}
+
+    prior = CountPrior.of(train.frame)
+    alike = blend_alike(train.alike, weights)
+    groups = list(weigh(train.frame, blend(train.logits, weights), alike, prior))
+    if not groups:
+        return Decision(weights, best["threshold"], GroupRule(prior=prior), tuple(train.alike))
+
+    def group_loss(trial: optuna.Trial) -> float:
+        scale = trial.suggest_float("scale", 0.1, 3.0)
+        intercept = trial.suggest_float("intercept", -2.0, 2.0)
+        kinship = 0.0 if alike is None else trial.suggest_float("kinship", 0.0, 1.0)
+        return log_loss(groups, np.array([scale, intercept, kinship]), labels)
+
+    first = {"scale": 1.0, "intercept": 0.0}
+    rule = GroupRule(**search.minimise(f"{part}-groups", group_loss, first), prior=prior)
+    return Decision(weights, best["threshold"], rule, tuple(train.alike))
+
+
+def _pair_loss(logits: Mapping[str, np.ndarray], labels: np.ndarray, trial: optuna.Trial) -> float:
     """The log loss of the blend that a trial suggests, minus its threshold."""
     weights = {name: trial.suggest_float(f"weight/{name}", 0.0, 1.0) for name in logits}
     threshold = trial.suggest_float("threshold", -THRESHOLD_RANGE, THRESHOLD_RANGE)

@@ -37,7 +37,7 @@ def print_audit(train: Path, evaluation: Path, as_json: bool) -> None:
 
 
 def console_summary(metrics: Mapping[str, Any]) -> Table:
-    """Members and ensemble with their accuracies and 95 % intervals; the notes as caption.
+    """Members and ensembles with their accuracies and 95 % intervals; the notes as caption.
 
     `metrics` is the content of metrics.json. Names are shown as they are, never as markup.
     """
@@ -48,12 +48,11 @@ def console_summary(metrics: Mapping[str, Any]) -> Table:
     for column in COLUMNS:
         if column.console:
             table.add_column(column.title, justify="right" if column.number else "left")
-    *members, ensemble = table_rows(metrics)
-    for cells in (*members, ensemble):
-        if cells is ensemble:
+    for row, cells in enumerate(table_rows(metrics)):
+        if row == len(metrics["members"]):
             table.add_section()
         shown = [Text(cell) for cell, column in zip(cells, COLUMNS, strict=True) if column.console]
-        table.add_row(*shown, style="bold" if cells is ensemble else None)
+        table.add_row(*shown, style="bold" if row >= len(metrics["members"]) else None)
     return table
 
 

@@ -47,7 +47,7 @@ def write_report(
         metrics=metrics,
         columns=COLUMNS,
         rows=rows,
-        ensemble=dict(zip(titles, rows[-1], strict=True)),
+        ensembles=[dict(zip(titles, row, strict=True)) for row in rows[len(metrics["members"]) :]],
         notes=list(notes(metrics)),
         figures={caption: _data_address(path) for caption, path in figures.items()},
         mistakes=mistakes[["query1", "query2", "label", "probability"]].to_dict("records"),
@@ -71,11 +71,11 @@ def _facts(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in (metrics.get("audit") or {}).items():
         if isinstance(value, Number):
             yield f"audit: {name.replace('_', ' ')}", f"{value:,}"
-    threshold = metrics["threshold"]
+    threshold = metrics["ensemble"]["threshold"]
     probability = 1 / (1 + math.exp(-threshold))
     yield "threshold", f"logit {threshold:.4f}, probability {probability:.4f}"
-    for name, weight in metrics["weights"].items():
-        yield f"weight of {name}", f"{weight:.4f}"
+    for name, member in metrics["members"].items():
+        yield f"weight of {name}", f"{member['weight']:.4f}"
     for stage, seconds in metrics["seconds"].items():
         yield f"time of {stage}", f"{seconds:,.1f} s"
     yield "time of all stages", f"{sum(metrics['seconds'].values()) / 60:,.1f} min"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 ABSENT = "–"
-ENSEMBLE = "ensemble"
+ENSEMBLE, IN_GROUPS = "ensemble", "ensemble, in groups"
 Scores = Mapping[str, Any]  # a member's or the ensemble's entry in metrics.json
 
 
@@ -45,11 +45,12 @@ COLUMNS = (
 
 
 def table_rows(metrics: Mapping[str, Any]) -> Iterator[list[str]]:
-    """The cells of all `COLUMNS`: the members in their order, then the ensemble.
+    """The cells of all `COLUMNS`: the members in their order, the ensemble, the ensemble in groups.
 
     `metrics` is the content of metrics.json.
     """
-    for name, scores in [*metrics["members"].items(), (ENSEMBLE, metrics["ensemble"])]:
+    ensembles = {ENSEMBLE: metrics["ensemble"], IN_GROUPS: metrics["in_groups"]}
+    for name, scores in (metrics["members"] | ensembles).items():
         yield [column.text({"name": name, **scores}) for column in COLUMNS]
 
 
@@ -64,7 +65,7 @@ def score(value: float | None, interval: Sequence[float] | None = None) -> str:
 
 
 def notes(metrics: Mapping[str, Any]) -> Iterator[str]:
-    """What has to be read with the table: the gain, the leak audit, what was left out."""
+    """What has to be read with the table: the gain, groups, the leak audit, what was left out."""
     found = metrics.get("gain_over_best_member")
     if found:
         difference, low, high = (100 * x for x in (found["cv_difference"], *found["interval"]))
@@ -72,6 +73,12 @@ def notes(metrics: Mapping[str, Any]) -> Iterator[str]:
             f"Ensemble − {found['member']}, cross-validation: {difference:+.2f} points "
             f"(95 %: {low:+.2f} to {high:+.2f})"
         )
+    yield (
+        "In groups, the candidates of a question are decided together. That measures how the "
+        "annotators built the files and does not carry over to questions in the wild"
+    )
+    if metrics.get("choice"):
+        yield "submission.csv is decided as {way} ({why})".format(**metrics["choice"])
     audit = metrics.get("audit")
     verdict = audit["verdict"] if audit else "not audited: there is no labelled dev file"
     yield f"Leak audit: {verdict}"

@@ -50,8 +50,9 @@ def compare_runs(work_a: Path, work_b: Path) -> Comparison:
     for work in (work_a, work_b):
         layout, decision = finished_run(work, work)
         frames.append(layout.train())
-        decided.append(np.load(layout.cross_fitted_file, allow_pickle=False))
-        logits.append(blend(layout.out_of_fold(), decision.weights) - decision.threshold)
+        decided.append(np.load(layout.cross_fitted_file, allow_pickle=False)[0])
+        out_of_fold = layout.out_of_fold("oof", layout.fold_numbers())
+        logits.append(blend(out_of_fold, decision.weights) - decision.threshold)
     if not frames[0].equals(frames[1]):
         raise UserError(f"{work_a} and {work_b} have different training rows: nothing to compare.")
     labels, component = frames[0]["label"].to_numpy(), components(frames[0], key=wording)

@@ -1,6 +1,7 @@
 """Scores of a finished run: metrics.json, figures and the page."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,14 @@ from ..config import Config
 from ..data.graph import Pair, components, pair_keys, wording
 from ..data.pairs import read_pairs
 from ..ensemble.combine import Decision, blend
+from ..ensemble.predicted import Predicted
 from ..files import read_json, write_json
 from ..layout import Layout
 from . import figures
+from .by_group import by_size, under_damage
 from .intervals import accuracy_interval, paired_difference
 from .page import write_report
-from .phrases import ENSEMBLE
+from .phrases import ENSEMBLE, IN_GROUPS
 from .scores import accuracy, confident_mistakes, per_category
 
 _NEW_QUESTIONS = ("dev_accuracy_new_questions", "dev_interval_new_questions")
@@ -34,10 +37,12 @@ def summarise(
         folders: of the steps of each earlier stage, whose costs are summed.
     """
     decision = Decision.read(layout.decision_file)
-    train, out_of_fold = layout.train(), layout.out_of_fold()
+    train, folds = layout.train(), layout.fold_numbers()
+    out_of_fold = layout.out_of_fold("oof", folds)
     labels, component = train["label"].to_numpy(), components(train, key=wording)
     decided = {name: _positive(logits) for name, logits in out_of_fold.items()}
-    decided[ENSEMBLE] = np.load(layout.cross_fitted_file, allow_pickle=False)
+    cross_fitted = np.load(layout.cross_fitted_file, allow_pickle=False)
+    decided[ENSEMBLE], decided[IN_GROUPS] = cross_fitted
     dev = _DevScores(layout, decision)
     scores = {
         name: _scores(train, predicted, component, "cv") | dev.of(name)
@@ -54,7 +59,6 @@ def summarise(
         }
         for name, member in config.members.items()
     }
-    equal = blend(out_of_fold, dict.fromkeys(out_of_fold, 1.0))
     facts = read_json(layout.facts_file)
     metrics = {
         "profile": config.profile,
@@ -64,21 +68,18 @@ def summarise(
         "dev_pairs_left_out": dev.left_out,
         "members": members,
         "ensemble": scores[ENSEMBLE] | {"threshold": decision.threshold},
-        "equal_weights_cv_accuracy": accuracy(labels, _positive(equal)),
-        "gain_over_best_member": {
-            "member": best,
-            "cv_difference": gain[0],
-            "interval": list(gain[1:]),
-        },
-        "weights": decision.weights,
-        "threshold": decision.threshold,
+        "in_groups": scores[IN_GROUPS] | asdict(decision.groups),
+        "by_size": [asdict(row) for row in by_size(train, cross_fitted)],
+        "dev_under_damage": dev.damage,
+        "choice": read_json(layout.choice_file) if layout.table("test") is not None else None,
+        "gain_over_best_member": dict(member=best, cv_difference=gain[0], interval=gain[1:]),
         **_costs(folders),
         # A storage's URL may hold a password, and no result depends on it.
         "settings": config.model_dump(mode="json", exclude={"optuna"}),
     }
     write_json(layout.results / "metrics.json", metrics)
     blended = blend(out_of_fold, decision.weights)
-    pictures = _draw(layout, train, blended, decision, decided[ENSEMBLE])
+    pictures = _draw(layout, train, blended, decision, cross_fitted)
     mistakes = confident_mistakes(train, blended, decision.threshold)
     write_report(metrics, pictures, mistakes, layout.results / "report.html")
 
@@ -94,7 +95,7 @@ class _DevScores:
     def __init__(self, layout: Layout, decision: Decision) -> None:
         dev = layout.table("dev")
         self.labels: dict[str, np.ndarray] = {}
-        self.left_out = 0
+        self.left_out, self.damage = 0, list[dict[str, Any]]()
         if dev is None:
             return
         known = {pair for fold in range(layout.folds) for pair in _trained_on(layout, fold)}
@@ -104,9 +105,11 @@ class _DevScores:
         self.frame = dev[kept].reset_index(drop=True)
         self.component = components(dev, key=wording)[kept]
         self.new = np.array(facts["dev_rows_with_new_questions"], dtype=bool)[kept]
-        logits = layout.unseen("dev")
-        self.labels = {name: _positive(values)[kept] for name, values in logits.items()}
-        self.labels[ENSEMBLE] = decision.decide(logits)[kept]
+        table = Predicted.unseen(layout, "dev")
+        self.labels = {name: _positive(values)[kept] for name, values in table.logits.items()}
+        self.labels[ENSEMBLE] = decision.decide(table.logits)[kept]
+        self.labels[IN_GROUPS] = decision.decide_groups(table)[kept]
+        self.damage = under_damage(table, decision, kept) if kept.any() else []
 
     def of(self, name: str) -> dict[str, Any]:
         """The scores of a member or the ensemble; None where there is nothing to score."""
@@ -162,9 +165,10 @@ def _draw(
         "Reliability": folder / "reliability.svg",
         "Accuracy by category": folder / "categories.svg",
         "Accuracy by fold": folder / "folds.svg",
+        "Groups, out of fold": folder / "groups.svg",
         "Training": folder / "training.svg",
     }
-    threshold, reliability, categories, by_fold, training = pictures.values()
+    threshold, reliability, categories, by_fold, groups, training = pictures.values()
     figures.threshold_curve(labels, blended, decision.threshold, threshold)
     figures.reliability_diagram(labels, 1 / (1 + np.exp(-blended)), reliability)
     parts = train.assign(category=[f"fold {fold}" for fold in folds])
@@ -172,12 +176,24 @@ def _draw(
         (train, "Accuracy by category", categories),
         (parts, "Accuracy by fold", by_fold),
     ):
-        rows = per_category(frame, decided, component)
+        rows = per_category(frame, decided[0], component)
         if frame is parts:
             rows.sort(key=lambda row: row.category)
         names = [row.category or "all" for row in rows]
         values, intervals = [row.accuracy for row in rows], [row.interval for row in rows]
         figures.accuracy_bars(names, values, intervals, title, file)
+    by_way = {
+        f"{row.size}: {what}": value
+        for row in by_size(train, decided)
+        for what, value in (
+            ("pair by pair", row.pair_by_pair),
+            ("in groups", row.in_groups),
+            ("number of ones right", row.count_right),
+        )
+    }
+    names, values = list(by_way), list(by_way.values())
+    title = "Accuracy by pairs in a group"
+    figures.accuracy_bars(names, values, [None] * len(names), title, groups)
     histories = {
         f"{name}/{fold}": read_json(layout.fold_model(name, fold) / "history.json")
         for name, fold in layout.members_and_folds

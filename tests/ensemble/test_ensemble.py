@@ -1,6 +1,7 @@
 """Blending, tuning, cross-fitting and the submission file."""
 
 import csv
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,9 @@ from src.data.pairs import read_pairs, write_pairs
 from src.ensemble import tune as tune_module
 from src.ensemble.combine import Decision, blend
 from src.ensemble.cross_fit import cross_fitted_labels
+from src.ensemble.predicted import Predicted
 from src.ensemble.submission import validate_submission, write_submission
-from src.ensemble.tune import tune
+from src.ensemble.tune import Search, tune
 from src.errors import UserError
 
 Logits = dict[str, np.ndarray]
@@ -38,19 +40,19 @@ def search(
     seed: int = 1,
     resumable: bool = False,
 ) -> Decision:
-    return tune(
-        logits,
-        labels,
-        trials=trials,
-        seed=seed,
-        storage=f"sqlite:///{file}",
-        study_name="study",
-        resumable=resumable,
-    )
+    settings = Search(trials, seed, f"sqlite:///{file}", resumable, "run")
+    return tune(settings, predicted(logits, labels), "study")
+
+
+def predicted(logits: Logits, labels: np.ndarray) -> Predicted:
+    """Pairs of which each is alone with its question."""
+    rows = [str(row) for row in range(len(labels))]
+    frame = pd.DataFrame({"id": rows, "category": "", "query1": rows, "query2": "乙"})
+    return Predicted(frame.assign(label=labels), logits, {})
 
 
 def study_in(file: Path) -> optuna.Study:
-    return optuna.load_study(study_name="study", storage=f"sqlite:///{file}")
+    return optuna.load_study(study_name="run-study", storage=f"sqlite:///{file}")
 
 
 def accuracy(decision: Decision, logits: Logits, labels: np.ndarray) -> float:
@@ -165,10 +167,8 @@ def test_a_fold_is_decided_without_its_own_labels() -> None:
     folds = np.arange(240) % 3
 
     def decided(some_labels: np.ndarray) -> np.ndarray:
-        def tuner(inside: Logits, truth: np.ndarray, part: str) -> Decision:
-            return search(inside, truth, trials=10)
-
-        return cross_fitted_labels(logits, some_labels, folds, tuner)
+        tuner = partial(tune, Search(10, 1, "sqlite:///:memory:", False, "run"))
+        return cross_fitted_labels(predicted(logits, some_labels), folds, tuner)[0]
 
     before = decided(labels)
     changed = np.where(folds == 1, 1 - labels, labels)
@@ -182,12 +182,14 @@ def test_each_fold_gets_the_decision_of_the_others() -> None:
     logits = {"a": np.array([0.1, 0.1, 0.9, 0.9])}
     labels = np.array([0, 1, 0, 1])
 
-    def tuner(inside: Logits, truth: np.ndarray, part: str) -> Decision:
+    def tuner(inside: Predicted, part: str) -> Decision:
         # Without fold 0 only labels 1 are left, without fold 1 only labels 0.
-        assert len(set(truth)) == 1 and len(inside["a"]) == 2
+        truth = inside.frame["label"]
+        assert len(set(truth)) == 1 and len(inside.logits["a"]) == 2
         return Decision({"a": 1.0}, threshold=0.5 if truth[0] == 1 else 2.0)
 
-    assert cross_fitted_labels(logits, labels, folds, tuner).tolist() == [0, 0, 1, 0]
+    decided = cross_fitted_labels(predicted(logits, labels), folds, tuner)
+    assert decided.tolist() == [[0, 0, 1, 0]] * 2
 
 
 # The submission.

@@ -1,5 +1,6 @@
 """A paired comparison of two finished runs."""
 
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import pandas as pd
 import pytest
 
 from src.data.pairs import write_pairs
+from src.ensemble.combine import Decision
 from src.errors import UserError
 from src.files import sha256, write_json
 from src.report.run_comparison import compare_runs
@@ -28,7 +30,7 @@ def finished_run(
     )
     write_pairs(frame, folder / "prepare" / "train.csv")
     (folder / "tune").mkdir()
-    write_json(folder / "tune" / "decision.json", {"weights": {"m": 1.0}, "threshold": 0.5})
+    write_json(folder / "tune" / "decision.json", asdict(Decision({"m": 1.0}, threshold=0.5)))
     folds = np.arange(len(labels)) % 2
     (folder / "split").mkdir()
     np.save(folder / "split" / "folds.npy", folds)
@@ -36,7 +38,7 @@ def finished_run(
     for fold in range(2):
         (folder / "train" / "m" / f"fold{fold}").mkdir(parents=True)
         np.save(folder / "train" / "m" / f"fold{fold}" / "oof.npy", logits[folds == fold])
-    np.save(folder / "tune" / "cross_fitted.npy", np.array(decided))
+    np.save(folder / "tune" / "cross_fitted.npy", np.array([decided, decided]))
     read = [folder / name for name in ("prepare/train.csv", "split/folds.npy")]
     read += [*sorted(folder.glob("train/m/*/oof.npy"))]
     tuned_on = [[file.name, sha256(file)] for file in read]

@@ -84,8 +84,9 @@ def metrics() -> dict[str, Any]:
         "audit": {"verdict": "1 of 2,002 dev pairs stands in train", "exact_pairs": 1},
         "members": {"siamese-fgm": member(0.921, 0.925, 0.61), "plain": member(0.9, 0.91, 0.39)},
         "ensemble": ensemble | {"threshold": 0.2},
-        "weights": {"siamese-fgm": 0.61, "plain": 0.39},
-        "threshold": 0.2,
+        "in_groups": ensemble | {"cv_accuracy": 0.972},
+        "dev_under_damage": [{"damage": "as <it> is", "pair_by_pair": 0.936, "in_groups": 0.975}],
+        "choice": {"way": "groups", "why": "99 % of the pairs"},
         "seconds": {"prepare": 1.5, "train": 1200.0},
         "peak_memory_gb": 3.2,
     }
@@ -96,7 +97,8 @@ def metrics_without_dev(metrics: dict[str, Any]) -> dict[str, Any]:
     without = copy.deepcopy(metrics)
     del without["data"]["dev"]
     without["audit"] = None
-    for scores in [*without["members"].values(), without["ensemble"]]:
+    without["dev_under_damage"], without["choice"] = [], None
+    for scores in [*without["members"].values(), without["ensemble"], without["in_groups"]]:
         for key in [key for key in scores if key.startswith("dev_")]:
             scores[key] = None
     return without
@@ -270,11 +272,14 @@ def test_missing_figure_leaves_the_previous_page(tmp_path: Path, metrics: dict[s
 def test_console_summary_lists_members_then_ensemble(metrics: dict[str, Any]) -> None:
     text = printed(metrics)
     lines = {line.split("│")[1].strip(): line for line in text.splitlines() if "│" in line}
-    assert list(lines) == ["siamese-fgm", "plain", "ensemble"]
+    assert list(lines) == ["siamese-fgm", "plain", "ensemble", "ensemble, in groups"]
     cells = [cell.strip() for cell in lines["siamese-fgm"].split("│")[2:6]]
     assert cells[:2] == ["0.61", "92.10 % (91.10–93.10)"]
     assert cells[2:] == ["92.50 % (90.50–94.50)", "92.00 % (90.00–94.00)"]
     assert "93.60 % (91.60–95.60)" in lines["ensemble"]
+    assert "97.20 %" in lines["ensemble, in groups"]
+    assert "does not carry over to questions in the wild" in " ".join(text.split())
+    assert "decided as groups (99 % of the pairs)" in " ".join(text.split())
     assert "1 of 2,002 dev pairs stands in train" in text
     assert "profile small" in text
 

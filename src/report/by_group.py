@@ -1,0 +1,116 @@
+"""What deciding in groups is worth: by the size of a group, and when the file is damaged."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..data.graph import question_key
+from ..ensemble.combine import Decision
+from ..ensemble.groups import MOST, candidate_rows, group_sizes
+from ..ensemble.predicted import Predicted
+
+_SHOWN = 0.01  # sizes with a smaller share of the pairs are "other"
+
+
+@dataclass(frozen=True)
+class SizeScore:
+    """Groups of one size ("5", "other"): accuracies, and how often the number of ones is right."""
+
+    size: str
+    groups: int
+    pairs: int
+    pair_by_pair: float
+    in_groups: float
+    count_right: float
+
+
+def by_size(frame: pd.DataFrame, decided: np.ndarray) -> list[SizeScore]:
+    """The scores of each common size of groups.
+
+    Args:
+        frame: labelled pair frame of P rows.
+        decided: int[2, P], labels pair by pair and in groups.
+    """
+    sizes, keys = group_sizes(frame), frame["query1"].map(question_key)
+    labels = frame["label"].to_numpy()
+    common = [n for n in range(2, MOST + 1) if np.mean(sizes == n) >= _SHOWN]
+    parts = {str(n): sizes == n for n in common} | {"other": ~np.isin(sizes, common)}
+    surplus = pd.Series(decided[1] - labels).groupby(keys).transform("sum").to_numpy()
+    right = (decided == labels).astype(float)
+    return [
+        SizeScore(
+            size,
+            groups=keys[rows].nunique(),
+            pairs=int(rows.sum()),
+            pair_by_pair=float(right[0, rows].mean()),
+            in_groups=float(right[1, rows].mean()),
+            count_right=float(np.average(surplus[rows] == 0, weights=1 / sizes[rows])),
+        )
+        for size, rows in parts.items()
+        if rows.any()
+    ]
+
+
+def under_damage(table: Predicted, decision: Decision, scored: np.ndarray) -> list[dict[str, Any]]:
+    """Accuracy in groups and pair by pair if the file had been tampered with, one row a damage.
+
+    Args:
+        table: labelled pairs that no model was trained on.
+        scored: bool[P], the rows that count.
+    """
+    rng = np.random.default_rng(0)
+    found = []
+    for name, damage in _DAMAGES.items():
+        rows, alone = damage(table.frame, rng)
+        damaged = rearranged(table, rows, alone)
+        counted, labels = scored[rows], damaged.frame["label"].to_numpy()
+        decided = decision.decide(damaged.logits), decision.decide_groups(damaged)
+        pairs, groups = (float(np.mean(d[counted] == labels[counted])) for d in decided)
+        found.append({"damage": name, "pair_by_pair": pairs, "in_groups": groups})
+    return found
+
+
+def rearranged(table: Predicted, rows: np.ndarray, alone: np.ndarray) -> Predicted:
+    """Some rows of a table, int[K], in that order; those of the mask `alone`, bool[P], leave their
+    group."""
+    frame = table.frame.copy()
+    frame.loc[alone, "query1"] += [f" ({row})" for row in np.flatnonzero(alone)]
+    frame = frame.iloc[rows].reset_index(drop=True)
+    place = {tuple(sorted(pair)): i for i, pair in enumerate(candidate_rows(table.frame).tolist())}
+    kept = [place[tuple(sorted(pair))] for pair in rows[candidate_rows(frame)].tolist()]
+    logits = {name: values[rows] for name, values in table.logits.items()}
+    return Predicted(frame, logits, {name: v[kept] for name, v in table.alike.items()})
+
+
+Damage = Callable[[pd.DataFrame, np.random.Generator], tuple[np.ndarray, np.ndarray]]
+
+
+def _none(frame: pd.DataFrame, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    return np.arange(len(frame)), np.zeros(len(frame), bool)
+
+
+def _shuffled(frame: pd.DataFrame, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    return rng.permutation(len(frame)), np.zeros(len(frame), bool)
+
+
+def _cut(frame: pd.DataFrame, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    def kept() -> Iterator[np.ndarray]:
+        for rows in frame.groupby(frame["query1"].map(question_key), sort=False).indices.values():
+            yield rng.permutation(rows)[:3] if rng.random() < 0.1 else rows
+
+    return np.sort(np.concatenate(list(kept()))), np.zeros(len(frame), bool)
+
+
+def _replaced(frame: pd.DataFrame, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    return np.arange(len(frame)), rng.random(len(frame)) < 0.1
+
+
+_DAMAGES: dict[str, Damage] = {
+    "as it is": _none,
+    "its rows shuffled": _shuffled,
+    "one group in ten cut to three pairs": _cut,
+    "one pair in ten moved out of its group": _replaced,
+}
