@@ -259,6 +259,7 @@ def compare(work_a: Path, work_b: Path) -> None:
 
 for _name, _summary in {
     "study": "Rerun a comparison of the article: a table with intervals and paired tests.",
+    "groups": "What each part of the rule for groups is worth, on a finished run.",
     "bench": "Time this project and sentence-transformers, in turns.",
     "pretrain": "Continue pre-training the profile's encoders on unlabelled questions.",
     "sample": "Write the sample in data/sample anew.",

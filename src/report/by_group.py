@@ -1,6 +1,6 @@
 """What deciding in groups is worth: by the size of a group, and when the file is damaged."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,16 +55,21 @@ def by_size(frame: pd.DataFrame, decided: np.ndarray) -> list[SizeScore]:
 
 
 def under_damage(table: Predicted, decision: Decision, scored: np.ndarray) -> list[dict[str, Any]]:
-    """Accuracy in groups and pair by pair if the file had been tampered with, one row a damage.
+    """Accuracy pair by pair and in groups if a file had been tampered with, one row a damage.
 
     Args:
         table: labelled pairs that no model was trained on.
         scored: bool[P], the rows that count.
     """
-    rng = np.random.default_rng(0)
+    damages: dict[str, Damage] = {
+        "as it is": shuffle(0.0),
+        "its rows shuffled": shuffle(1.0),
+        "one group in ten cut to three pairs": cut(0.1),
+        "one pair in ten moved out of its group": move(0.1),
+    }
     found = []
-    for name, damage in _DAMAGES.items():
-        rows, alone = damage(table.frame, rng)
+    for name, damage in damages.items():
+        rows, alone = damage(table.frame, np.random.default_rng(0))
         damaged = rearranged(table, rows, alone)
         counted, labels = scored[rows], damaged.frame["label"].to_numpy()
         decided = decision.decide(damaged.logits), decision.decide_groups(damaged)
@@ -74,8 +79,7 @@ def under_damage(table: Predicted, decision: Decision, scored: np.ndarray) -> li
 
 
 def rearranged(table: Predicted, rows: np.ndarray, alone: np.ndarray) -> Predicted:
-    """Some rows of a table, int[K], in that order; those of the mask `alone`, bool[P], leave their
-    group."""
+    """Rows of a table, int[K], in that order; those of `alone`, bool[P], leave their group."""
     frame = table.frame.copy()
     frame.loc[alone, "query1"] += [f" ({row})" for row in np.flatnonzero(alone)]
     frame = frame.iloc[rows].reset_index(drop=True)
@@ -85,32 +89,36 @@ def rearranged(table: Predicted, rows: np.ndarray, alone: np.ndarray) -> Predict
     return Predicted(frame, logits, {name: v[kept] for name, v in table.alike.items()})
 
 
+# What happens to a pair frame: the rows that are left, in their order, and which stand alone then.
 Damage = Callable[[pd.DataFrame, np.random.Generator], tuple[np.ndarray, np.ndarray]]
 
 
-def _none(frame: pd.DataFrame, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    return np.arange(len(frame)), np.zeros(len(frame), bool)
+def shuffle(share: float) -> Damage:
+    """That share of the rows, at the head of the file, in any order."""
+
+    def damage(frame: pd.DataFrame, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        head = int(share * len(frame))
+        rows = np.concatenate([rng.permutation(head), np.arange(head, len(frame))])
+        return rows, np.zeros(len(frame), bool)
+
+    return damage
 
 
-def _shuffled(frame: pd.DataFrame, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    return rng.permutation(len(frame)), np.zeros(len(frame), bool)
+def cut(share: float) -> Damage:
+    """That share of the groups keeps three pairs, drawn at random."""
+
+    def damage(frame: pd.DataFrame, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        groups = frame.groupby(frame["query1"].map(question_key), sort=False).indices.values()
+        kept = [rng.permutation(rows)[:3] if rng.random() < share else rows for rows in groups]
+        return np.sort(np.concatenate(kept)), np.zeros(len(frame), bool)
+
+    return damage
 
 
-def _cut(frame: pd.DataFrame, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    def kept() -> Iterator[np.ndarray]:
-        for rows in frame.groupby(frame["query1"].map(question_key), sort=False).indices.values():
-            yield rng.permutation(rows)[:3] if rng.random() < 0.1 else rows
+def move(share: float) -> Damage:
+    """That share of the pairs stands alone with its question."""
 
-    return np.sort(np.concatenate(list(kept()))), np.zeros(len(frame), bool)
+    def damage(frame: pd.DataFrame, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        return np.arange(len(frame)), rng.random(len(frame)) < share
 
-
-def _replaced(frame: pd.DataFrame, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    return np.arange(len(frame)), rng.random(len(frame)) < 0.1
-
-
-_DAMAGES: dict[str, Damage] = {
-    "as it is": _none,
-    "its rows shuffled": _shuffled,
-    "one group in ten cut to three pairs": _cut,
-    "one pair in ten moved out of its group": _replaced,
-}
+    return damage

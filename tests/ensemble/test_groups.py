@@ -1,6 +1,8 @@
 """Groups decided together: the model, its prior, the choice, and what must not matter."""
 
 from collections import Counter
+from dataclasses import replace
+from functools import partial
 from itertools import product
 from math import comb
 from pathlib import Path
@@ -17,6 +19,7 @@ from src.data.pairs import read_pairs
 from src.ensemble.choose import choose
 from src.ensemble.combine import Decision
 from src.ensemble.count_prior import CountPrior
+from src.ensemble.cross_fit import cross_fitted_labels
 from src.ensemble.group_rule import GroupRule, log_loss, most_probable, weigh
 from src.ensemble.groups import MOST, candidate_pairs, group_sizes, groups_by_size
 from src.ensemble.predicted import Predicted
@@ -162,6 +165,19 @@ def test_a_group_lies_in_one_fold(sample: Path, seed: int) -> None:
     folds = assign_folds(frame, 3, seed)
     for rows in groups_by_size(frame):
         assert (folds[rows] == folds[rows][:, :1]).all()
+
+
+def test_a_folds_groups_are_decided_without_its_own_labels() -> None:
+    found = annotated(3, 60)
+    folds = pd.factorize(found.frame["query1"])[0] % 3
+    tuned = partial(tune, Search(10, 1, "sqlite:///:memory:", False, "run"))
+    before = cross_fitted_labels(found, folds, tuned)[1]
+    labels = found.frame["label"].where(folds != 1, 1 - found.frame["label"])
+    after = cross_fitted_labels(
+        replace(found, frame=found.frame.assign(label=labels)), folds, tuned
+    )[1]
+    assert (before[folds == 1] == after[folds == 1]).all()
+    assert (before[folds != 1] != after[folds != 1]).any(), "the other folds do see these labels"
 
 
 def test_tuning_finds_what_a_group_gives_away() -> None:
