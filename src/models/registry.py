@@ -16,6 +16,7 @@ from ..errors import UserError
 from ..fingerprint import Registry
 from . import cross_encoder, e5_wheel, ngram, siamese, tiny, transformer, use_wheel
 from .api import Architecture, Encoder, Family, PairModel, Pairs, Tokenizer
+from .published import local_directory
 
 ARCHITECTURES: Registry[str, Architecture] = {
     "siamese": siamese.ARCHITECTURE,
@@ -86,11 +87,11 @@ def load_encoder(name: str, pretrained: Path, dropout: float = 0.1) -> tuple[Enc
     Args:
         name: "e5-small-zh" or "use-v3-zh" (embedded), "tiny" (random), a local directory, or a
             hub name (HF_ENDPOINT and HF_HUB_OFFLINE are honoured).
-        pretrained: folder in which the embedded and the tiny encoders are made on first use.
+        pretrained: folder of what is made or converted on first use.
         dropout: probability for all dropout layers of the encoder while training.
 
     Raises:
-        UserError: not found, weights only as pickle, weights that do not fit the configuration,
+        UserError: not found, unsafe or damaged weights, weights that do not fit the configuration,
             or a tokenizer that does not fit the vocabulary.
     """
     source = find_source(name, pretrained)
@@ -110,10 +111,10 @@ def family_of(name: str) -> Family:
 
 
 def find_source(name: str, pretrained: Path) -> str:
-    """The directory or hub name of an encoder; the embedded and tiny ones are made if need be.
+    """The directory of an encoder, which is made, downloaded or converted if need be.
 
     Raises:
-        UserError: a path that exists, but is no model directory.
+        UserError: a path that exists, but is no model directory; the errors of `local_directory`.
     """
     if name in MAKERS:
         return str(_make(name, pretrained))
@@ -122,7 +123,7 @@ def find_source(name: str, pretrained: Path) -> str:
             f"{name} holds no config.json: it is not a model directory. Name the directory with "
             "config.json, model.safetensors and the tokenizer's files."
         )
-    return name
+    return str(local_directory(name, pretrained))
 
 
 def _make(name: str, pretrained: Path) -> Path:

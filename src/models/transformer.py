@@ -1,17 +1,19 @@
-"""Encoders of transformers, from a model directory or the hub."""
+"""Encoders of transformers."""
 
+from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedTokenizerBase
+from transformers import AutoModel, AutoTokenizer, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
 from ..errors import UserError
 from .api import Family, TokenEncoder
 from .dropout import replace_dropout
 from .pooling import pool
+from .published import first_line, read_config, weight_names
 from .tokens import PACKED_ATTENTION, Tokens
 
 # Bidirectional attention over the whole sequence, absolute positions: safe to pack. A causal or
@@ -55,7 +57,9 @@ class TransformerEncoder(TokenEncoder):
     @property
     def positions(self) -> int | None:
         limit = getattr(self.backbone.config, "max_position_embeddings", None)
-        return limit if limit and limit > 0 else None  # XLNet, which has no limit, says -1
+        if not limit or limit < 0:  # XLNet, which has no limit, says -1
+            return None
+        return limit - self.first_position  # RoBERTa's 514 carry 512 tokens
 
     def checkpoint_activations(self) -> None:
         self.backbone.activation_checkpointing_enable()
@@ -83,15 +87,16 @@ class TransformerEncoder(TokenEncoder):
 
 
 def load(source: str, dropout: float) -> tuple[TransformerEncoder, PreTrainedTokenizerBase]:
-    """Load encoder and tokenizer from a model directory or by a hub name.
+    """Load encoder and tokenizer from a model directory with safetensors weights.
 
     Raises:
-        UserError: not found, weights only as pickle, weights that do not fit the configuration,
-            or a tokenizer that does not fit the vocabulary.
+        UserError: damaged, weights that do not fit the configuration, or a tokenizer that does not
+            fit the vocabulary.
     """
+    directory = Path(source)
     try:
-        config = AutoConfig.from_pretrained(source, trust_remote_code=False)
-        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
+        config = read_config(directory, weight_names(directory))
+        tokenizer = AutoTokenizer.from_pretrained(source, config=config, trust_remote_code=False)
         config.update(_dropout(config, dropout))
         arguments = {"add_pooling_layer": False} if config.model_type in _WITH_POOLER else {}
         backbone, report = AutoModel.from_pretrained(
@@ -106,10 +111,9 @@ def load(source: str, dropout: float) -> tuple[TransformerEncoder, PreTrainedTok
         )
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         raise UserError(
-            f"The encoder '{source}' cannot be loaded: {_first_line(error)}\n"
-            "Give the name of a hub model with safetensors weights, or a directory with "
-            "config.json, model.safetensors and the tokenizer's files. Behind a firewall set "
-            "HF_ENDPOINT to a mirror; without a network use members.NAME.encoder=e5-small-zh."
+            f"The encoder '{source}' cannot be loaded: {first_line(error)}\n"
+            "It needs config.json, model.safetensors and the tokenizer's files of one checkpoint. "
+            "A file that was not wholly downloaded has to be removed and fetched again."
         ) from error
     _check_weights(source, config, report)
     # Without the tokenizer's files transformers invents one that knows the special tokens only.
@@ -143,20 +147,10 @@ def _check_weights(source: str, config: Any, report: dict) -> None:
     if not missing:
         return
     remedy = "Take config.json and the weights from the same checkpoint."
-    unexpected = report["unexpected_keys"]
-    if config.model_type == "roberta" and any(key.startswith("bert.") for key in unexpected):
-        remedy = (
-            "The weights are BERT's but config.json says model_type 'roberta' (the Chinese "
-            'RoBERTa-wwm checkpoints are BERT models): write "model_type": "bert".'
-        )
     raise UserError(
         f"The weights of '{source}' lack {len(missing)} tensors that its config.json asks for "
         f"(first: {missing[0]}). {remedy}"
     )
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
 
 
 FAMILY = Family(load, gives_tokens=True)

@@ -76,6 +76,11 @@ def _facts(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "threshold", f"logit {threshold:.4f}, probability {probability:.4f}"
     for name, member in metrics["members"].items():
         yield f"weight of {name}", f"{member['weight']:.4f}"
+    for name, member in metrics["members"].items():
+        loaded = member["loaded"]
+        hashes = ", ".join(f"{file} sha256 {digest}" for file, digest in loaded["weights"].items())
+        commit = f"commit {loaded['commit']}, " if "commit" in loaded else ""
+        yield f"encoder of {name}", f"{member['encoder']}: {commit}{hashes}"
     for stage, seconds in metrics["seconds"].items():
         yield f"time of {stage}", f"{seconds:,.1f} s"
     yield "time of all stages", f"{sum(metrics['seconds'].values()) / 60:,.1f} min"

@@ -54,6 +54,7 @@ def summarise(
         name: {
             "architecture": member.architecture,
             "encoder": member.encoder,
+            "loaded": read_json(layout.fold_model(name, 0) / "member.json")["loaded"],
             **scores[name],
             "weight": decision.weights[name],
         }

@@ -8,7 +8,7 @@ from ..errors import UserError
 from ..files import read_json
 from ..layout import Layout
 from ..models.registry import family_of
-from ..training.fold_model import SETTINGS, WEIGHTS
+from ..training.fold_model import WEIGHTS, read_member
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def choose(config: Config, layout: Layout, architecture: str) -> Chosen:
         for fold in range(layout.folds):
             folder = layout.fold_model(name, fold)
             if (folder / "done.json").is_file() and (folder / WEIGHTS).is_file():
-                trained = MemberConfig(**read_json(folder / SETTINGS))
+                trained = read_member(folder)
                 loss = min(epoch["valid_loss"] for epoch in read_json(folder / "history.json"))
                 found.append(Chosen(name, trained, fold, folder, loss))
     if not found:

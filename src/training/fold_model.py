@@ -14,7 +14,8 @@ from ..config import MemberConfig
 from ..data.pairs import read_pairs
 from ..files import atomic_path, read_json, save_array, save_tensors, write_json
 from ..models.api import PairModel, Tokenizer
-from ..models.registry import build_model, read_pairs_for
+from ..models.published import origin
+from ..models.registry import build_model, find_source, read_pairs_for
 from .checkpoint import Progress, under
 from .loop import Conduct, LabelledPairs, train
 from .objective import Objective
@@ -106,7 +107,8 @@ def train_fold_model(
         swap: chance that a pair is read in reverse order.
         start: weights of another member, trained on the same rows; its encoder is trained on.
         folder: receives model.safetensors, member.json (the settings, by which the weights are
-            loaded again), history.json and oof.npy, the logits of the fold's own rows.
+            loaded again, and what the encoder was loaded from), history.json, and oof.npy, the
+            logits of the fold's own rows.
     """
     seed = fold_seed(member, files.fold)
     network = FoldModel(*build_model(member, pretrained, seed), member)
@@ -127,14 +129,20 @@ def train_fold_model(
             save_tensors(network.model.state_dict(), temporary)
         save_array(folder / "oof.npy", progress.valid_logits.numpy())
         write_json(folder / "history.json", progress.history)
-        write_json(folder / SETTINGS, member.model_dump(mode="json"))
+        loaded = origin(Path(find_source(member.encoder, pretrained)))
+        write_json(folder / SETTINGS, {"member": member.model_dump(mode="json"), "loaded": loaded})
         checkpoint.unlink(missing_ok=True)
     processes.wait_for_everyone()
 
 
+def read_member(folder: Path) -> MemberConfig:
+    """The settings with which a fold model was trained."""
+    return MemberConfig(**read_json(folder / SETTINGS)["member"])
+
+
 def load_fold_model(folder: Path, pretrained: Path) -> FoldModel:
     """The fold model that `train_fold_model` has written into `folder`."""
-    member = MemberConfig(**read_json(folder / SETTINGS))
+    member = read_member(folder)
     model, tokenizer = build_model(member, pretrained, seed=0)
     model.load_state_dict(load_file(folder / WEIGHTS))
     return FoldModel(model.to(PartialState().device).eval(), tokenizer, member)
