@@ -59,8 +59,12 @@ class AdversarialConfig(Settings):
 
     method: Literal["none", "fgm", "pgd", "noise"] = "none"
     epsilon: float = Field(1.0, gt=0)  # radius of the ball, in the embedding's own units
-    step_size: float = Field(0.3, gt=0)  # PGD only
     steps: int = Field(3, ge=1)  # PGD only
+
+    @property
+    def step_size(self) -> float:
+        """Of PGD: 2.5 ε / K, so that the edge of the ball is reached (Madry et al., section 5)."""
+        return 2.5 * self.epsilon / self.steps
 
 
 class TrainingConfig(Settings):
@@ -77,7 +81,7 @@ class TrainingConfig(Settings):
     label_smoothing: float = Field(0.05, ge=0, lt=0.5)
     clip_norm: float = Field(1.0, gt=0)
     dropout: float = Field(0.1, ge=0, lt=1)
-    precision: Literal["auto", "bf16", "fp32"] = "auto"
+    precision: Literal["auto", "bf16", "fp16", "fp32"] = "auto"
     gradient_checkpointing: bool = False
     adversarial: AdversarialConfig = AdversarialConfig()
 

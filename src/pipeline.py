@@ -325,7 +325,7 @@ class Pipeline:
 
     def _say_how_long(self) -> None:
         """Print how long the training that is due will take here, by a few batches of each kind."""
-        from .training.estimate import expected_seconds
+        from .training.estimate import expected_seconds, precision_here
 
         total, parts = 0.0, []
         for name, member in self.config.members.items():
@@ -342,6 +342,7 @@ class Pipeline:
         if parts:
             text = f"── training takes about {total / 60:.1f} minutes here: {', '.join(parts)}"
             print(text, file=sys.stderr, flush=True)
+            print(f"── precision: {precision_here(self.config)}", file=sys.stderr, flush=True)
 
     def changes(self, stages: tuple[Callable, ...] = STAGES) -> Iterator[str]:
         """What was made before and will be made again, a line a step, and why."""

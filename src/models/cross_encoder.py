@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import torch
-from torch import nn
 
 from ..config import MemberConfig
 from ..errors import UserError
 from .api import Architecture, Encoder, PairModel, Scored, TokenEncoder, Tokenizer
+from .head import Head
 from .pooling import pool
 from .tokens import Tokens
 
@@ -78,14 +78,7 @@ class CrossEncoder(PairModel):
     def __init__(self, encoder: TokenEncoder, dropout: float) -> None:
         super().__init__()
         self.encoder = encoder
-        hidden = encoder.hidden_size
-        self.head = nn.Sequential(
-            nn.Dropout(dropout),
-            nn.Linear(2 * hidden, hidden),
-            nn.Tanh(),
-            nn.Dropout(dropout),
-            nn.Linear(hidden, 1),
-        )
+        self.head = Head(2 * encoder.hidden_size, encoder.hidden_size, dropout)
 
     def score_batch(self, batch: CrossBatch) -> Scored:
         """Logits [P]."""

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from ..config import MemberConfig
 from .api import Architecture, Encoder, PairModel, Scored, Tokenizer
+from .head import Head
 from .tokens import Tokens
 
 _QUESTIONS = 128  # encoded at a time in prediction
@@ -79,13 +80,7 @@ class Siamese(PairModel):
         super().__init__()
         self.encoder, self.pooling, self.features = encoder, pooling, tuple(features)
         hidden = encoder.hidden_size
-        self.head = nn.Sequential(
-            nn.Dropout(dropout),
-            nn.Linear(len(self.features) * hidden, hidden),
-            nn.Tanh(),
-            nn.Dropout(dropout),
-            nn.Linear(hidden, 1),
-        )
+        self.head: nn.Module = Head(len(self.features) * hidden, hidden, dropout)
 
     def embed(self, questions: Tokens) -> Tensor:
         """Question vectors [Q, H], float32."""

@@ -1,8 +1,8 @@
 """Training state between epochs, as safetensors: no pickle is ever read or written.
 
 Every epoch draws its random numbers from (seed, epoch), so a checkpoint needs no generator state:
-weights, AdamW's moments, the best weights so far and the history are enough to continue with the
-same numbers as an uninterrupted run.
+weights, AdamW's moments, the scale of the loss, the best weights so far and the history are enough
+to continue with the same numbers as an uninterrupted run.
 """
 
 import json
@@ -32,7 +32,11 @@ class Progress:
 
 
 def save_checkpoint(
-    path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress
+    path: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    scaler: torch.amp.GradScaler,
+    progress: Progress,
 ) -> None:
     """Write the whole training state to `path`, atomically."""
     tensors = {f"model/{name}": values for name, values in model.state_dict().items()}
@@ -44,18 +48,24 @@ def save_checkpoint(
             tensors[f"optimizer/{names[id(parameter)]}/{key}"] = values
     whole = {name: values.detach().contiguous() for name, values in tensors.items()}
     with atomic_path(path) as temporary:
-        save_tensors(whole, temporary, {"history": json.dumps(progress.history)})
+        about = {"history": progress.history, "scaler": scaler.state_dict()}
+        save_tensors(whole, temporary, {key: json.dumps(value) for key, value in about.items()})
 
 
 def load_checkpoint(
-    path: Path, model: nn.Module, optimizer: torch.optim.Optimizer
+    path: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    scaler: torch.amp.GradScaler,
 ) -> Progress | None:
     """Put the state of `path` back; None when there is no checkpoint."""
     if not path.is_file():
         return None
     with safe_open(path, framework="pt") as file:
-        history = json.loads(file.metadata()["history"])
+        history, state = (json.loads(file.metadata()[key]) for key in ("history", "scaler"))
         tensors = {name: file.get_tensor(name) for name in file.keys()}
+    if state:
+        scaler.load_state_dict(state)
     model.load_state_dict(under("model/", tensors))
     for name, parameter in model.named_parameters():
         state = under(f"optimizer/{name}/", tensors)

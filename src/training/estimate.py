@@ -3,8 +3,11 @@
 import time
 from pathlib import Path
 
-from ..config import MemberConfig
+from accelerate import PartialState
+
+from ..config import Config, MemberConfig
 from ..data.pairs import read_pairs
+from ..models.precision import resolve
 from ..models.registry import build_model
 from .fold_model import FoldFiles, FoldModel, fit
 from .loop import Conduct, TrainingFailed
@@ -36,3 +39,12 @@ def expected_seconds(member: MemberConfig, files: FoldFiles, pretrained: Path) -
     validation = time.perf_counter() - started
     an_epoch = len(part) * training + len(files.own_rows()) * validation
     return member.training.epochs * an_epoch / size
+
+
+def precision_here(config: Config) -> str:
+    """In which number formats the members train on this machine, and why."""
+    device = PartialState().device
+    found = dict.fromkeys(
+        resolve(device, member.training.precision) for member in config.members.values()
+    )
+    return "; ".join(f"{name}, {why}" for name, why in found)

@@ -17,6 +17,7 @@ from tqdm import tqdm
 from ..config import TrainingConfig
 from ..errors import UserError
 from ..models.api import PairModel, Pairs
+from ..models.precision import resolve
 from .adversarial import accumulate_gradient
 from .batches import epoch_batches
 from .checkpoint import Progress, load_checkpoint, save_checkpoint
@@ -82,7 +83,8 @@ def train(
     """
     loop = _Loop(model, training, settings, objective, conduct)
     checkpoint = conduct.checkpoint
-    progress = (checkpoint and load_checkpoint(checkpoint, model, loop.optimizer)) or Progress()
+    state = model, loop.optimizer, loop.scaler
+    progress = (checkpoint and load_checkpoint(checkpoint, *state)) or Progress()
     for epoch in range(len(progress.history), settings.epochs):
         train_loss = loop.run_epoch(epoch)
         logits = model.predict(valid.pairs)
@@ -93,12 +95,14 @@ def train(
             "valid_loss": conduct.criterion(valid.labels, logits),
             "valid_accuracy": float(np.mean((logits > 0) == (valid.labels == 1))),
         }
+        if loop.scaler.is_enabled():
+            row["skipped_steps"] = loop.skipped
         if all(row["valid_loss"] < earlier["valid_loss"] for earlier in progress.history):
             progress.best = {name: v.detach().clone() for name, v in model.state_dict().items()}
             progress.valid_logits = torch.from_numpy(logits)
         progress.history.append(row)
         if checkpoint and loop.accelerator.is_main_process and epoch + 1 < settings.epochs:
-            save_checkpoint(checkpoint, model, loop.optimizer, progress)
+            save_checkpoint(checkpoint, *state, progress)
     model.load_state_dict(progress.best)
     return progress
 
@@ -122,6 +126,11 @@ class _Loop:
         if settings.gradient_checkpointing:
             model.encoder.checkpoint_activations()
         self.bare = model.to(self.accelerator.device)
+        # fp16 cannot hold small gradients: the loss is scaled up, and its gradient down again.
+        device = self.accelerator.device
+        is_half = resolve(device, model.precision)[0] == "fp16"
+        self.scaler = torch.amp.GradScaler(device.type, enabled=is_half)
+        self.skipped = 0  # steps of which the gradient had overflowed
         self.optimizer = make_optimizer(model, settings)
         self.model: nn.Module = self.accelerator.prepare_model(model)
 
@@ -155,12 +164,20 @@ class _Loop:
                     f"{settings.encoder_lr:g}), or set training.precision=fp32."
                 )
             if is_last:
-                self.accelerator.clip_grad_norm_(self.model.parameters(), settings.clip_norm)
-                self.optimizer.step()
+                self._step()
                 schedule.step()
                 self.optimizer.zero_grad(set_to_none=True)
                 bar.set_postfix(loss=f"{np.mean(losses[-50:]):.4f}", refresh=False)
         return float(np.average(losses, weights=[len(batch) for batch in batches]))
+
+    def _step(self) -> None:
+        """The optimizer's, with the gradient's norm cut; none where the gradient overflowed."""
+        self.scaler.unscale_(self.optimizer)
+        self.accelerator.clip_grad_norm_(self.model.parameters(), self.settings.clip_norm)
+        before = self.scaler.get_scale()
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.skipped += self.scaler.get_scale() < before
 
     def _add_gradient(self, batch: np.ndarray, reversed_rows: np.ndarray, is_last: bool) -> float:
         """Add the gradient of a batch to `.grad`; its mean loss over all processes.
@@ -180,7 +197,7 @@ class _Loop:
         goals = self.targets[batch[mine]].to(accelerator.device)
 
         def compute_loss(network: nn.Module) -> Tensor:
-            return scale * self.objective(network(inputs), inputs, goals)
+            return self.scaler.scale(scale * self.objective(network(inputs), inputs, goals))
 
         # An attack follows the gradient of all processes, so it needs every pass in sync.
         in_sync = is_last or self.settings.adversarial.method != "none"
@@ -192,7 +209,7 @@ class _Loop:
                 self.settings.adversarial,
                 accelerator,
             )
-        return accelerator.reduce(loss, "mean").item() * accumulation
+        return accelerator.reduce(loss, "mean").item() * accumulation / self.scaler.get_scale()
 
 
 def _refuse_collapse(logits: np.ndarray, title: str, settings: TrainingConfig) -> None:

@@ -205,7 +205,7 @@ ATTACKS = {
     "none": AdversarialConfig(method="none"),
     "fgm": AdversarialConfig(method="fgm", epsilon=0.5),
     # Three steps of 0.3 want to go 0.9 far: the last is projected.
-    "pgd": AdversarialConfig(method="pgd", epsilon=0.5, step_size=0.3, steps=3),
+    "pgd": AdversarialConfig(method="pgd", epsilon=0.5, steps=3),
 }
 
 
@@ -406,3 +406,17 @@ def test_noise_is_as_long_as_fgm_and_touches_the_same_rows():
     assert noisy[[1, 3, 4]].abs().sum() == 0 and (noisy[used] != 0).all()
     assert not torch.allclose(noisy[used], torch.full((3, 3), 0.7 / 3), atol=1e-3)  # not FGM's
     assert embedding.weight.abs().sum() == 0
+
+
+def test_pgd_reaches_the_edge_of_the_ball():
+    """Its steps together are longer than the radius, so that the projection acts."""
+    for steps in (2, 3, 7):
+        settings = AdversarialConfig(method="pgd", epsilon=0.5, steps=steps)
+        embedding = table()
+        with Perturbation(embedding, settings.epsilon) as attack:
+            lengths = []
+            for _ in range(steps):
+                attack.move(torch.ones(SHAPE), settings.step_size)
+                lengths.append(np.linalg.norm(movement(embedding)))
+        assert lengths[-1] == pytest.approx(0.5)
+        assert settings.step_size * steps > 0.5 >= max(lengths) - 1e-6

@@ -35,7 +35,7 @@ data, pretrained, out = map(Path, sys.argv[1:])
 frame = read_pairs(data / "train.csv", labelled=True).frame
 training, valid = frame.iloc[:49], frame.iloc[49:99].reset_index(drop=True)
 fgm = {"method": "fgm", "epsilon": 0.3}
-pgd = {"method": "pgd", "epsilon": 0.3, "step_size": 0.2, "steps": 2}
+pgd = {"method": "pgd", "epsilon": 0.3, "steps": 2}
 tasks = {
     "siamese-fgm": ("siamese", fgm, 1),
     "cross-fgm": ("cross", fgm, 1),

@@ -3,6 +3,7 @@
 import pickle
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +39,8 @@ from src.training.optimizer import linear_schedule, make_optimizer, parameter_gr
 
 FGM = {"method": "fgm", "epsilon": 0.3}
 FAST = {"batch_pairs": 8, "encoder_lr": 5e-3, "head_lr": 5e-3}  # learns within an epoch
-PGD = {"method": "pgd", "epsilon": 0.3, "step_size": 0.2, "steps": 2}
+NO_SCALER = torch.amp.GradScaler("cpu", enabled=False)
+PGD = {"method": "pgd", "epsilon": 0.3, "steps": 2}
 
 
 def member_config(architecture: str = "siamese", **changes) -> MemberConfig:
@@ -248,12 +250,13 @@ def test_the_loop_follows_the_schedule(task: Task, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("best_is_first", [False, True])
+@pytest.mark.parametrize("extra", [{}, {"accumulation": 2}, {"precision": "fp16"}])
 def test_a_killed_run_continues_to_the_same_bits(
-    task: Task, best_is_first: bool, monkeypatch: pytest.MonkeyPatch
+    task: Task, best_is_first: bool, extra: dict, monkeypatch: pytest.MonkeyPatch
 ):
     """Dropout, attack and schedule included; and no pickle is written or read on the way."""
     attack = FGM | {"epsilon": 0.05}  # weak enough to learn, so that inverted labels look worse
-    member = member_config(epochs=3, dropout=0.1, adversarial=attack, warmup=0.3, **FAST)
+    member = member_config(epochs=3, dropout=0.1, adversarial=attack, warmup=0.3, **FAST | extra)
     labels = task.valid["label"].to_numpy()
     labels = 1 - labels if best_is_first else labels  # the more it learns, the worse it looks
     whole, history = task.fresh(member, valid_labels=labels)
@@ -289,11 +292,33 @@ def test_a_killed_run_continues_to_the_same_bits(
     assert_same_bits(state_of(continued), state_of(whole))
 
 
+@pytest.mark.parametrize("attack", [{"method": "none"}, FGM | {"epsilon": 0.05}, PGD])
+@pytest.mark.parametrize("architecture", ["siamese", "cross"])
+def test_half_precision_trains_what_full_precision_trains(task: Task, architecture, attack):
+    """Up to rounding: fp16 has three digits, and the scaled loss gives its gradient back."""
+    losses = {}
+    for precision in ("fp32", "fp16"):
+        member = member_config(architecture, precision=precision, adversarial=attack)
+        _, history = task.fresh(member)
+        losses[precision] = [history[0]["train_loss"], history[0]["valid_loss"]]
+    assert history[0]["skipped_steps"] == 0
+    assert losses["fp16"] == pytest.approx(losses["fp32"], abs=5e-3)
+    assert losses["fp16"] != losses["fp32"], "nothing was computed in fp16"
+
+
+def test_a_step_that_overflows_is_skipped_and_counted(task: Task, monkeypatch):
+    scaler = partial(torch.amp.GradScaler, init_scale=2.0**30)
+    monkeypatch.setattr(torch.amp, "GradScaler", scaler)
+    network, history = task.fresh(member_config(precision="fp16", **FAST))
+    assert 0 < history[0]["skipped_steps"] < 20
+    assert all(values.isfinite().all() for values in network.state_dict().values())
+
+
 def test_without_a_checkpoint_there_is_nothing_to_continue(task: Task):
     member = member_config()
     model = task.network(member)
     optimizer = make_optimizer(model, member.training)
-    assert load_checkpoint(task.folder / "absent.safetensors", model, optimizer) is None
+    assert load_checkpoint(task.folder / "absent.safetensors", model, optimizer, NO_SCALER) is None
 
 
 def test_a_checkpoint_gives_back_the_whole_state(task: Task):
@@ -308,11 +333,11 @@ def test_a_checkpoint_gives_back_the_whole_state(task: Task):
     history = [{"epoch": 1, "valid_loss": 0.1 + 0.2}]
     best = {name: values + 1 for name, values in state_of(model).items()}
     logits = torch.tensor([0.1, -2.5], dtype=torch.float64)
-    save_checkpoint(file, model, optimizer, Progress(history, best, logits))
+    save_checkpoint(file, model, optimizer, NO_SCALER, Progress(history, best, logits))
 
     other = task.network(member, seed=2)
     other_optimizer = make_optimizer(other, member.training)
-    progress = load_checkpoint(file, other, other_optimizer)
+    progress = load_checkpoint(file, other, other_optimizer, NO_SCALER)
     assert progress is not None and progress.history == history
     assert_same_bits(progress.best, best)
     assert torch.equal(progress.valid_logits, logits)
@@ -526,7 +551,7 @@ def test_a_tiny_network_learns_what_it_has_not_seen(task: Task, sample: Path):
 @pytest.mark.parametrize(("architecture", "attack"), [("siamese", FGM), ("cross", PGD)])
 def test_a_tiny_network_learns_under_attack(task: Task, architecture, attack):
     """By heart, at least: the first 32 pairs."""
-    attack = attack | {"epsilon": 0.05, "step_size": 0.03}  # its embeddings are small, too
+    attack = attack | {"epsilon": 0.05}  # its embeddings are small, too
     task.training = task.valid = task.training.iloc[:32]
     member = member_config(architecture, epochs=16, label_smoothing=0.0, adversarial=attack, **FAST)
     _, history = task.fresh(member, swap=0.5)

@@ -29,7 +29,7 @@ def settings() -> dict[str, AdversarialConfig]:
     for radius in RADII:
         for method in ("noise", "fgm", "pgd"):
             found[f"{method.upper() if method != 'noise' else method} ε={radius:g}"] = (
-                AdversarialConfig(method=method, epsilon=radius, step_size=radius / 2, steps=3)
+                AdversarialConfig(method=method, epsilon=radius, steps=3)
             )
     return found
 
