@@ -1,17 +1,20 @@
 """A fold model: one member, trained on one fold's training part, written, and loaded again."""
 
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import torch
 from accelerate import PartialState
 from safetensors.torch import load_file
 from torch import Tensor
 
 from ..config import MemberConfig
 from ..data.pairs import read_pairs
+from ..errors import UserError
 from ..files import atomic_path, read_json, save_array, save_tensors, write_json
 from ..models.api import PairModel, Tokenizer
 from ..models.published import origin
@@ -103,6 +106,8 @@ def train_fold_model(
 ) -> None:
     """Train on a fold's training part, choose the epoch by the fold's own rows, write the weights.
 
+    Where memory runs out it begins again with half as many pairs in a batch, twice accumulated.
+
     Args:
         swap: chance that a pair is read in reverse order.
         start: weights of another member, trained on the same rows; its encoder is trained on.
@@ -110,19 +115,23 @@ def train_fold_model(
             loaded again, and what the encoder was loaded from), history.json, and oof.npy, the
             logits of the fold's own rows.
     """
-    seed = fold_seed(member, files.fold)
-    network = FoldModel(*build_model(member, pretrained, seed), member)
-    if start is not None:
-        network.model.encoder.load_state_dict(under("encoder.", load_file(start)))
     checkpoint = folder / "checkpoint.safetensors"
     title = f"{folder.parent.name} fold {files.fold}"
-    progress = fit(
-        network,
-        read_pairs(files.part, labelled=True).frame,
-        files.own_rows(),
-        Objective.of(member),
-        Conduct(title, seed, swap, checkpoint),
-    )
+    for tried in (member, _in_smaller_batches(member)):
+        try:
+            network, progress = _fit_fold(
+                tried, files, pretrained, start, Conduct(title, 0, swap, checkpoint)
+            )
+            break
+        except torch.OutOfMemoryError:
+            print(f"── {title}: out of memory with {_batches(tried)}", file=sys.stderr)
+        torch.cuda.empty_cache()
+    else:
+        raise UserError(
+            f"{title}: {_batches(tried)} do not fit into the memory either. Set "
+            "training.gradient_checkpointing=true, or lower training.batch_pairs and raise "
+            "training.accumulation by as much."
+        )
     processes = PartialState()
     if processes.is_main_process:  # all hold the same weights; one writes them
         with atomic_path(folder / WEIGHTS) as temporary:
@@ -130,9 +139,32 @@ def train_fold_model(
         save_array(folder / "oof.npy", progress.valid_logits.numpy())
         write_json(folder / "history.json", progress.history)
         loaded = origin(Path(find_source(member.encoder, pretrained)))
-        write_json(folder / SETTINGS, {"member": member.model_dump(mode="json"), "loaded": loaded})
+        write_json(folder / SETTINGS, {"member": tried.model_dump(mode="json"), "loaded": loaded})
         checkpoint.unlink(missing_ok=True)
     processes.wait_for_everyone()
+
+
+def _fit_fold(
+    member: MemberConfig, files: FoldFiles, pretrained: Path, start: Path | None, conduct: Conduct
+) -> tuple[FoldModel, Progress]:
+    seed = fold_seed(member, files.fold)
+    network = FoldModel(*build_model(member, pretrained, seed), member)
+    if start is not None:
+        network.model.encoder.load_state_dict(under("encoder.", load_file(start)))
+    part, own = read_pairs(files.part, labelled=True).frame, files.own_rows()
+    conduct = replace(conduct, seed=seed)
+    return network, fit(network, part, own, Objective.of(member), conduct)
+
+
+def _in_smaller_batches(member: MemberConfig) -> MemberConfig:
+    """The same steps of the optimizer from half as many pairs at a time."""
+    pairs, accumulation = member.training.batch_pairs, member.training.accumulation
+    halved = {"batch_pairs": max(2, pairs // 2), "accumulation": 2 * accumulation}
+    return member.model_copy(update={"training": member.training.model_copy(update=halved)})
+
+
+def _batches(member: MemberConfig) -> str:
+    return f"{member.training.batch_pairs} pairs a batch × {member.training.accumulation}"
 
 
 def read_member(folder: Path) -> MemberConfig:

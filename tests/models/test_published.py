@@ -3,19 +3,26 @@
 import errno
 import json
 import os
+import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
+from tiny_run import fold_files
 from torch.testing import assert_close
 from transformers import BertConfig, BertForPreTraining, RobertaConfig, RobertaModel
 
+from src.config import MemberConfig
+from src.data.pairs import read_pairs
 from src.errors import UserError
 from src.files import sha256
 from src.models import published
 from src.models.registry import load_encoder
 from src.models.tokens import Tokens
 from src.models.transformer import TransformerEncoder
+from src.training.fold_model import train_fold_model
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"咳嗽怎么办发烧了吃什药abc"]
 SHAPE = {
@@ -254,3 +261,30 @@ def test_a_full_disk_leaves_no_half_directory(directory, model, tmp_path, monkey
             load_encoder(str(directory), made)
     assert not [path for path in made.glob("*") if path.is_dir()]
     assert_loads(directory, made, model)
+
+
+def test_the_embedded_encoder_published_as_the_chinese_ones_trains_the_same(
+    tmp_path: Path, pretrained: Path, sample: Path
+) -> None:
+    """A .bin with a prefix and heads, no model_type: the same seed gives the same logits."""
+    load_encoder("e5-small-zh", pretrained)
+    embedded, published_as = pretrained / "e5-small-zh", tmp_path / "e5"
+    shutil.copytree(embedded, published_as)
+    state = {f"bert.{name}": t for name, t in load_file(embedded / "model.safetensors").items()}
+    (published_as / "model.safetensors").unlink()
+    state["cls.predictions.bias"] = torch.zeros(5)
+    torch.save(state, published_as / "pytorch_model.bin")
+    content = json.loads((published_as / "config.json").read_text())
+    del content["model_type"]
+    (published_as / "config.json").write_text(json.dumps(content | OLD_KEYS))
+    pairs = read_pairs(sample / "train.csv", labelled=True).frame
+    logits = []
+    for name in ("e5-small-zh", str(published_as)):
+        training = {"epochs": 1, "batch_pairs": 4, "precision": "fp32"}
+        member = MemberConfig(architecture="siamese", encoder=name, training=training)
+        folder = tmp_path / f"trained{len(logits)}"
+        folder.mkdir()
+        files = fold_files(folder, pairs.iloc[:12], pairs.iloc[12:20].reset_index(drop=True))
+        train_fold_model(member, files, 0.0, pretrained, None, folder)
+        logits.append(np.load(folder / "oof.npy"))
+    assert (logits[0] == logits[1]).all()

@@ -25,12 +25,14 @@ from src.files import read_json
 from src.models.ngram import NgramEncoder
 from src.models.precision import autocast
 from src.models.registry import build_model, read_pairs_for
+from src.training import fold_model
 from src.training.checkpoint import Progress, load_checkpoint, save_checkpoint
 from src.training.fold_model import (
     FoldModel,
     fit,
     fold_seed,
     load_fold_model,
+    read_member,
     train_fold_model,
 )
 from src.training.loop import Conduct, LabelledPairs, log_loss, train
@@ -312,6 +314,32 @@ def test_a_step_that_overflows_is_skipped_and_counted(task: Task, monkeypatch):
     network, history = task.fresh(member_config(precision="fp16", **FAST))
     assert 0 < history[0]["skipped_steps"] < 20
     assert all(values.isfinite().all() for values in network.state_dict().values())
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+def test_out_of_memory_halves_the_batch_once(task: Task, monkeypatch, capsys, failures: int):
+    """The steps of the optimizer stay the same, and the weights' settings say what was done."""
+    tried = []
+
+    def short_of_memory(network, *arguments):
+        tried.append((network.member.training.batch_pairs, network.member.training.accumulation))
+        if len(tried) <= failures:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return fit(network, *arguments)
+
+    monkeypatch.setattr(fold_model, "fit", short_of_memory)
+    files = fold_files(task.folder, task.training, task.valid)
+    folder = task.folder / "model"
+    folder.mkdir()
+    arguments = member_config(), files, 0.0, task.pretrained, None, folder
+    if failures == 2:
+        with pytest.raises(UserError, match="gradient_checkpointing=true"):
+            train_fold_model(*arguments)
+    else:
+        train_fold_model(*arguments)
+        assert read_member(folder).training.batch_pairs == 8
+    assert tried == [(16, 1), (8, 2)]
+    assert "out of memory with 16 pairs a batch × 1" in capsys.readouterr().err
 
 
 def test_without_a_checkpoint_there_is_nothing_to_continue(task: Task):
