@@ -84,9 +84,11 @@ def rearranged(table: Predicted, rows: np.ndarray, alone: np.ndarray) -> Predict
     frame.loc[alone, "query1"] += [f" ({row})" for row in np.flatnonzero(alone)]
     frame = frame.iloc[rows].reset_index(drop=True)
     place = {tuple(sorted(pair)): i for i, pair in enumerate(candidate_rows(table.frame).tolist())}
-    kept = [place[tuple(sorted(pair))] for pair in rows[candidate_rows(frame)].tolist()]
+    # Of a group that was too large before nobody has scored the candidates: 0 says nothing.
+    kept = [place.get(tuple(sorted(pair)), -1) for pair in rows[candidate_rows(frame)].tolist()]
     logits = {name: values[rows] for name, values in table.logits.items()}
-    return Predicted(frame, logits, {name: v[kept] for name, v in table.alike.items()})
+    alike = {name: np.append(values, 0.0)[kept] for name, values in table.alike.items()}
+    return Predicted(frame, logits, alike)
 
 
 # What happens to a pair frame: the rows that are left, in their order, and which stand alone then.

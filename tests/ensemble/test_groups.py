@@ -203,6 +203,14 @@ def test_damage_is_what_it_is_called() -> None:
     assert cut["damage"].startswith("one group in ten")
 
 
+def test_a_crowd_may_be_cut_to_a_group() -> None:
+    frame = table([MOST + 5, 5])
+    crowd = Predicted(frame, {"m": np.zeros(MOST + 10)}, {"m": np.arange(10.0)})
+    rows = np.array([*range(3), *range(MOST + 5, MOST + 10)])
+    left = rearranged(crowd, rows, np.zeros(len(frame), bool))
+    assert left.alike["m"].tolist() == [0.0, 0.0, 0.0, *range(10)]
+
+
 def test_scores_by_size() -> None:
     frame = table([5, 5, 1], [2, 2, 1])
     labels = frame["label"].to_numpy()
