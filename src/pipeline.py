@@ -352,7 +352,7 @@ class Pipeline:
                 why = step.changes(remade)
                 if why is not None:
                     if not remade:
-                        yield "── something has changed, so made again (what follows, if that differs):"
+                        yield "── something has changed (what follows is made again if it differs):"
                     remade[step.folder] = step.name
                     yield f"──    {step.name}: {why}"
 

@@ -217,7 +217,7 @@ def test_what_will_be_made_again_is_said_before(run: Run, capsys: pytest.Capture
     run.pipeline("members.cross-pgd.training.epochs=2").run()
     said = capsys.readouterr().err
     lines = [line for line in said.splitlines() if line.startswith("──")]
-    assert lines[0].startswith("── something has changed, so made again")
+    assert lines[0].startswith("── something has changed")
     assert "train cross-pgd fold 0: settings member.training.epochs: 1 → 2" in lines[1]
     plan = lines[: lines.index("── train cross-pgd fold 0")]
     assert any("tune: follows from train cross-pgd fold 0" in line for line in plan)
