@@ -17,11 +17,10 @@ from ..errors import UserError
 from ..fingerprint import Registry
 from ..models.api import Scored
 from .contrastive import contrastive_loss
-from .listwise import listwise_loss
 
 # The mean loss of a batch: (what the network says, the batch, labels float[P]) → scalar.
 Term = Callable[[Scored, Any, Tensor], Tensor]
-TERMS: Registry[str, Term] = {"contrastive": contrastive_loss, "listwise": listwise_loss}
+TERMS: Registry[str, Term] = {"contrastive": contrastive_loss}
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from src.models.api import Scored
 from src.models.siamese import SiameseBatch
 from src.training.contrastive import TEMPERATURE
 from src.training.contrastive import contrastive_loss as term
-from src.training.listwise import listwise_loss
 from src.training.objective import Objective
 
 
@@ -123,24 +122,3 @@ def test_the_contrastive_loss_sees_no_order_and_no_length(seed: int):
     assert contrastive_loss(vectors[order], place[left], place[right], same).item() == (
         pytest.approx(loss, rel=1e-3, abs=1e-5)
     )
-
-
-def test_listwise_loss_by_hand():
-    # Two groups; the second has nothing to be put behind, the third nothing to be put first.
-    logits = tensor([2.0, 1.0, -1.0, 0.5, 3.0], requires_grad=True)
-    batch = SiameseBatch(None, tensor([0, 0, 0, 1, 2]), tensor([3, 4, 5, 6, 7]))
-    labels = tensor([1.0, 0.0, 0.0, 1.0, 0.0])
-    loss = listwise_loss(Scored(logits, vectors_at(0)), batch, labels)
-    assert loss.item() == pytest.approx(math.log(1 + math.exp(-1) + math.exp(-3)), rel=1e-6)
-    loss.backward()
-    assert logits.grad[0] < 0 < logits.grad[1] and logits.grad[3:].tolist() == [0, 0]
-
-
-def test_a_batch_without_rivals_has_no_listwise_loss():
-    logits = tensor([2.0, 1.0], requires_grad=True)
-    batch = SiameseBatch(None, tensor([0, 1]), tensor([2, 3]))
-    loss = listwise_loss(Scored(logits, vectors_at(0)), batch, tensor([1.0, 0.0]))
-    loss.backward()
-    assert loss == 0 and logits.grad.tolist() == [0, 0]
-    with pytest.raises(UserError, match="losses.listwise.*architecture=siamese"):
-        listwise_loss(Scored(logits), batch, tensor([1.0, 0.0]))
