@@ -484,7 +484,7 @@ def test_a_full_disk_leaves_the_previous_submission(run: Run) -> None:
     decision = json.loads(run.decision)
     decision["threshold"] = -100.0
     (run.work / "tune" / "decision.json").write_text(json.dumps(decision))
-    (step,) = submit(run.pipeline())
+    (step,) = submit(run.pipeline("ensemble.decide=pairs"))
     # A file may have 200 bytes: enough for the step's notes, not for its results.
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (200, hard))
