@@ -16,6 +16,7 @@ import click
 
 from .errors import UserError
 from .pipeline import STAGES, Pipeline, stage_name
+from .step import is_main_process
 
 if TYPE_CHECKING:
     from .config import Config
@@ -105,6 +106,9 @@ def run(profile: str | None, overrides: tuple[str, ...]) -> None:
     from .report.console import print_run
 
     pipeline = open_pipeline(profile, overrides)
+    if not is_main_process():
+        pipeline.run()
+        return
     for line in pipeline.outlook():
         print(line, file=sys.stderr, flush=True)
     pipeline.run()
@@ -160,16 +164,20 @@ def predict(arguments: tuple[str, ...], profile: str | None, groups: bool) -> No
 @click.argument("processes", type=click.IntRange(2), metavar="N")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="COMMAND...")
 def launch(processes: int, command: tuple[str, ...]) -> None:
-    """Run a command, such as train, in N processes: one a GPU, or all on the CPU."""
-    import torch
+    """Run a stage, such as train, or all of them in N processes: one a GPU, or all on the CPU.
 
-    if not torch.cuda.is_available():
-        # --cpu would start one process only; these talk through gloo.
-        os.environ["ACCELERATE_USE_CPU"] = "true"
-    options = "--multi_gpu --num_machines 1 --mixed_precision no --dynamo_backend no".split()
-    options += ["--num_processes", str(processes), "--main_process_port", "0", "-m", "src"]
-    launcher = [sys.executable, "-m", "accelerate.commands.launch"]
-    os.execv(sys.executable, [*launcher, *options, *command])
+    They train together; what is no training the first one does alone.
+    """
+    first = command[0] if command else "run"
+    stages = [stage_name(stage) for stage in STAGES]
+    if first not in ("run", *stages) and not first.startswith("-") and "=" not in first:
+        raise UserError(
+            f"'{first}' works in one process: bash run.sh {' '.join(command)}. In several there "
+            f"are: run, {', '.join(stages)}."
+        )
+    from .training.launch import launch_processes
+
+    launch_processes(processes, command)
 
 
 _FILE = click.Path(path_type=Path)

@@ -65,6 +65,11 @@ class Layout:
         """The weights of one member on one fold."""
         return self.fold_model(member, fold) / "model.safetensors"
 
+    @property
+    def plan_file(self) -> Path:
+        """What training was expected to take, by member."""
+        return self.work / "train" / "plan.json"
+
     def logits_file(self, member: str, fold: int, role: str) -> Path:
         """Logits by a fold's model, float64.
 

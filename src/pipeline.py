@@ -20,12 +20,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import UserError
-from .files import files_in
+from .files import files_in, read_json, write_json
 from .layout import Layout
 from .step import Step, exclusive, launched_processes
 
@@ -301,8 +302,8 @@ class Pipeline:
                 print(line, file=sys.stderr, flush=True)
             for stage in stages:
                 steps = list(stage(self))
-                if stage is train and not launched_processes():
-                    self._say_how_long()
+                if stage is train:
+                    self._plan_training()
                 for step in steps:
                     step.run()
 
@@ -323,26 +324,34 @@ class Pipeline:
             layout.training_part_file(fold), layout.table_file("train"), layout.folds_file, fold
         )
 
-    def _say_how_long(self) -> None:
-        """Print how long the training that is due will take here, by a few batches of each kind."""
-        from .training.estimate import expected_seconds, precision_here
+    def _plan_training(self) -> None:
+        """Print, and keep for the report, what the training that is due will take here.
 
-        total, parts = 0.0, []
+        Raises:
+            UserError: memory or disk will not do.
+        """
+        from .training.plan import make_plan, refuse_full_disk
+
+        processes = launched_processes()
+        if processes:  # a trial of one process would say nothing of all together
+            if processes.is_main_process:
+                print(f"── training in {processes.num_processes} processes", file=sys.stderr)
+            return
+        plans = []
         for name, member in self.config.members.items():
-            folds = [
-                fold
-                for fold in range(self.config.split.folds)
-                if not _train_on(self, name, fold).is_current()
-            ]
-            if folds:
-                pretrained = self.config.paths.pretrained
-                seconds = expected_seconds(member, self.fold_files(folds[0]), pretrained)
-                total += len(folds) * seconds
-                parts.append(f"{name} {len(folds)} × {seconds / 60:.1f} min")
-        if parts:
-            text = f"── training takes about {total / 60:.1f} minutes here: {', '.join(parts)}"
-            print(text, file=sys.stderr, flush=True)
-            print(f"── precision: {precision_here(self.config)}", file=sys.stderr, flush=True)
+            steps = {fold: _train_on(self, name, fold) for fold in range(self.config.split.folds)}
+            due = [self.fold_files(fold) for fold, step in steps.items() if not step.is_current()]
+            if due:
+                plans.append(make_plan(name, member, due, self.config.paths.pretrained))
+        if not plans:
+            return
+        minutes = sum(plan.seconds for plan in plans) / 60
+        print(f"── training takes about {minutes:.1f} minutes here", file=sys.stderr)
+        for plan in plans:
+            print(f"──    {plan}", file=sys.stderr, flush=True)
+        refuse_full_disk(plans, self.layout.work)
+        known = read_json(self.layout.plan_file) if self.layout.plan_file.is_file() else {}
+        write_json(self.layout.plan_file, known | {plan.member: asdict(plan) for plan in plans})
 
     def changes(self, stages: tuple[Callable, ...] = STAGES) -> Iterator[str]:
         """What was made before and will be made again, a line a step, and why."""

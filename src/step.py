@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .errors import UserError
 from .files import read_json, sha256, write_json
 from .fingerprint import code_of
 
@@ -100,31 +101,28 @@ class Step:
     def run(self) -> bool:
         """Make the folder unless it is current; True when something was done.
 
-        A step that another process is making is waited for, then seen to be current. Under
-        `accelerate launch` the main process decides, and the others help with steps that are
-        `shared` between processes and wait for the rest.
+        A step that another process is making is waited for, then seen to be current. Of the
+        processes of one launch the main one decides and does what is not `shared`.
         """
         processes = launched_processes()
+        launch = _Launch(self.folder) if processes and self.shared else None
         if processes and not processes.is_main_process:
-            needed = _from_main(None)
-            if needed and self.shared:
-                processes.wait_for_everyone()  # until the folder is ready
-                self.make(self.folder)
-            processes.wait_for_everyone()
-            return bool(needed)
-        with exclusive(self.folder.with_name(f".{self.folder.name}.lock"), self.name):
-            needed = not self.is_current() and not self._take_back()
-            if processes:
-                _from_main(needed)
+            needed = launch is not None and launch.wait()
             if needed:
-                started = time.perf_counter()
-                depends = self._begin()
-                if processes and self.shared:
-                    processes.wait_for_everyone()
                 self.make(self.folder)
-                self._finish(depends, time.perf_counter() - started)
-        if processes:
+        else:
+            with exclusive(self.folder.with_name(f".{self.folder.name}.lock"), self.name):
+                needed = not self.is_current() and not self._take_back()
+                started = time.perf_counter()
+                depends = self._begin() if needed else {}
+                if launch:
+                    launch.say(needed)
+                if needed:
+                    self.make(self.folder)
+                    self._finish(depends, time.perf_counter() - started)
+        if processes and launch:
             processes.wait_for_everyone()
+            launch.forget()
         return needed
 
     def _delivered(self) -> dict[str, str | None]:
@@ -216,16 +214,44 @@ def launched_processes():
     """accelerate's view of the processes of one launch; None for an ordinary run."""
     if int(os.environ.get("WORLD_SIZE") or "1") == 1:
         return None
+    import torch
     from accelerate import PartialState
 
-    return PartialState()
+    # Unless told, accelerate takes processes without a GPU for strangers.
+    return PartialState(cpu=not torch.cuda.is_available())
 
 
-def _from_main(decision: bool | None) -> bool | None:
-    """The main process's decision, known to all processes."""
-    from accelerate.utils import broadcast_object_list
+def is_main_process() -> bool:
+    """Whether this process is the only one, or the first of a launch."""
+    processes = launched_processes()
+    return processes is None or processes.is_main_process
 
-    return broadcast_object_list([decision])[0]
+
+class _Launch:
+    """What the main process of a launch says to the others: whether a step has to be made.
+
+    It is said by a file. A collective operation would run into its time limit, or keep a GPU busy,
+    while the main process waits for a lock or works alone.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        names = ("TORCHELASTIC_RUN_ID", "MASTER_PORT")
+        launch = "-".join([*(os.environ.get(name, "") for name in names), str(os.getppid())])
+        self.file = folder.with_name(f".{folder.name}.launch-{launch}")
+
+    def say(self, needed: bool) -> None:
+        write_json(self.file, needed)
+
+    def wait(self) -> bool:
+        parent = os.getppid()
+        while not self.file.is_file():
+            time.sleep(0.1)
+            if os.getppid() != parent:
+                raise UserError("The launch that this process belongs to has ended.")
+        return read_json(self.file)
+
+    def forget(self) -> None:
+        self.file.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -511,7 +511,7 @@ class Child:
         arguments = ["run", "--profile", "tiny", *settings(run.folder, run.pretrained), *overrides]
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(
-            ["src.training.estimate", "src.ensemble.logits", "src.ensemble.tune"]
+            ["src.training.plan", "src.ensemble.logits", "src.ensemble.tune"]
             + ["src.report.summary", "src.data.prepare"]
             + ["optuna.storages._rdb.storage", "rich.console"]  # what these load late
         )

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from ..config import MemberConfig
 from ..errors import UserError
-from .precision import autocast
+from .precision import autocast, half_type
 from .tokens import Tokens
 
 
@@ -158,6 +158,22 @@ class PairModel(nn.Module, ABC):
         self.eval()
         with autocast(self.device, self.precision):
             return self.score_pairs(pairs)
+
+    def compact_state(self) -> dict[str, Tensor]:
+        """The state as it is stored: the encoder's matrices in the 16 bits that it computes in.
+
+        Those are what its products see in any case. Head, biases and norms stay in fp32.
+        """
+        half = half_type(self.device, self.precision)
+        return {
+            name: values.to(half)
+            if half
+            and name.startswith("encoder.")
+            and values.ndim > 1
+            and values.is_floating_point()
+            else values
+            for name, values in self.state_dict().items()
+        }
 
     @abstractmethod
     def score_batch(self, batch: Any) -> Scored:

@@ -25,7 +25,12 @@ def resolve(device: torch.device, precision: str) -> tuple[str, str]:
     return "fp32", "this processor does not compute in bf16"
 
 
+def half_type(device: torch.device, precision: str) -> torch.dtype | None:
+    """The 16-bit format that a setting computes in on a device; None for fp32."""
+    return _TYPES.get(resolve(device, precision)[0])
+
+
 def autocast(device: torch.device, precision: str) -> AbstractContextManager:
     """The mixed-precision context of a setting: "auto", "bf16", "fp16" or "fp32"."""
-    name, _ = resolve(device, precision)
-    return torch.autocast(device.type, _TYPES[name]) if name in _TYPES else nullcontext()
+    half = half_type(device, precision)
+    return torch.autocast(device.type, half) if half else nullcontext()

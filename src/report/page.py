@@ -83,5 +83,12 @@ def _facts(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield f"encoder of {name}", f"{member['encoder']}: {commit}{hashes}"
     for stage, seconds in metrics["seconds"].items():
         yield f"time of {stage}", f"{seconds:,.1f} s"
+    for name, plan in metrics["plan"].items():
+        yield (
+            f"planned for {name}",
+            f"{plan['parameters'] / 1e6:,.0f} M parameters, {plan['folds']} folds × "
+            f"{plan['steps']:,} steps, {plan['seconds']:,.0f} s, memory {plan['memory_gb']} GB, "
+            f"disk {plan['disk_gb']} GB, {plan['precision']}",
+        )
     yield "time of all stages", f"{sum(metrics['seconds'].values()) / 60:,.1f} min"
     yield "peak memory", f"{metrics['peak_memory_gb']:.2f} GB"

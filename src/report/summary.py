@@ -75,6 +75,7 @@ def summarise(
         "choice": read_json(layout.choice_file) if layout.table("test") is not None else None,
         "gain_over_best_member": dict(member=best, cv_difference=gain[0], interval=gain[1:]),
         **_costs(folders),
+        "plan": read_json(layout.plan_file) if layout.plan_file.is_file() else {},
         # A storage's URL may hold a password, and no result depends on it.
         "settings": config.model_dump(mode="json", exclude={"optuna"}),
     }

@@ -2,8 +2,9 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -19,10 +20,12 @@ from ..files import atomic_path, read_json, save_array, save_tensors, write_json
 from ..models.api import PairModel, Tokenizer
 from ..models.published import origin
 from ..models.registry import build_model, find_source, read_pairs_for
-from .checkpoint import Progress, under
+from .checkpoint import History, under
 from .loop import Conduct, LabelledPairs, train
 from .objective import Objective
 from .vocabulary import cut_vocabulary, occurring_ids
+
+T = TypeVar("T")
 
 WEIGHTS, SETTINGS = "model.safetensors", "member.json"
 
@@ -33,7 +36,7 @@ class FoldFiles:
 
     Attributes:
         part: pair table of the training part.
-        table: pair table of all folds; its rows of `fold` choose the epoch.
+        table: pair table of all folds; its rows of `fold` are predicted, out of fold.
         folds: file with int64[P], the fold of every row of `table`.
     """
 
@@ -78,8 +81,8 @@ def fit(
     valid: pd.DataFrame,
     objective: Callable[..., Tensor],
     conduct: Conduct,
-) -> Progress:
-    """Train a network on the pair frame `training`; see `loop.train`.
+) -> tuple[History, np.ndarray]:
+    """Train a network on the pair frame `training`; arguments and result as of `loop.train`.
 
     Of the word embeddings only the rows that occur in `training` or `valid` are trained.
     """
@@ -104,9 +107,10 @@ def train_fold_model(
     start: Path | None,
     folder: Path,
 ) -> None:
-    """Train on a fold's training part, choose the epoch by the fold's own rows, write the weights.
+    """Train on a fold's training part and write the weights.
 
-    Where memory runs out it begins again with half as many pairs in a batch, twice accumulated.
+    All epochs are trained: the fold's own rows, which score the model, choose nothing. Where memory
+    runs out it begins again with half as many pairs in a batch, twice accumulated.
 
     Args:
         swap: chance that a pair is read in reverse order.
@@ -117,47 +121,54 @@ def train_fold_model(
     """
     checkpoint = folder / "checkpoint.safetensors"
     title = f"{folder.parent.name} fold {files.fold}"
-    for tried in (member, _in_smaller_batches(member)):
-        try:
-            network, progress = _fit_fold(
-                tried, files, pretrained, start, Conduct(title, 0, swap, checkpoint)
-            )
-            break
-        except torch.OutOfMemoryError:
-            print(f"── {title}: out of memory with {_batches(tried)}", file=sys.stderr)
-        torch.cuda.empty_cache()
-    else:
-        raise UserError(
-            f"{title}: {_batches(tried)} do not fit into the memory either. Set "
-            "training.gradient_checkpointing=true, or lower training.batch_pairs and raise "
-            "training.accumulation by as much."
-        )
+
+    def fit_fold(tried: MemberConfig) -> tuple[MemberConfig, FoldModel, History, np.ndarray]:
+        model, tokenizer = build_model(tried, pretrained, seed)
+        network = FoldModel(model, tokenizer, tried)
+        if start is not None:
+            network.model.encoder.load_state_dict(under("encoder.", load_file(start)))
+        part, own = read_pairs(files.part, labelled=True).frame, files.own_rows()
+        conduct = Conduct(title, seed, swap, checkpoint)
+        return tried, network, *fit(network, part, own, Objective.of(tried), conduct)
+
+    seed = fold_seed(member, files.fold)
+    tried, network, history, logits = in_memory(member, fit_fold, title)
     processes = PartialState()
     if processes.is_main_process:  # all hold the same weights; one writes them
         with atomic_path(folder / WEIGHTS) as temporary:
-            save_tensors(network.model.state_dict(), temporary)
-        save_array(folder / "oof.npy", progress.valid_logits.numpy())
-        write_json(folder / "history.json", progress.history)
+            save_tensors(network.model.compact_state(), temporary)
+        save_array(folder / "oof.npy", logits)
+        write_json(folder / "history.json", history)
         loaded = origin(Path(find_source(member.encoder, pretrained)))
         write_json(folder / SETTINGS, {"member": tried.model_dump(mode="json"), "loaded": loaded})
         checkpoint.unlink(missing_ok=True)
     processes.wait_for_everyone()
 
 
-def _fit_fold(
-    member: MemberConfig, files: FoldFiles, pretrained: Path, start: Path | None, conduct: Conduct
-) -> tuple[FoldModel, Progress]:
-    seed = fold_seed(member, files.fold)
-    network = FoldModel(*build_model(member, pretrained, seed), member)
-    if start is not None:
-        network.model.encoder.load_state_dict(under("encoder.", load_file(start)))
-    part, own = read_pairs(files.part, labelled=True).frame, files.own_rows()
-    conduct = replace(conduct, seed=seed)
-    return network, fit(network, part, own, Objective.of(member), conduct)
+def in_memory(member: MemberConfig, work: Callable[[MemberConfig], T], title: str) -> T:
+    """Do `work`; where memory runs out, again with batches half as large, twice accumulated.
+
+    The optimizer then takes the same steps, from half as many pairs at a time.
+
+    Raises:
+        UserError: it does not fit either, or there are other processes, which train along.
+    """
+    for tried in (member, _in_smaller_batches(member)):
+        try:
+            return work(tried)
+        except torch.OutOfMemoryError:
+            if PartialState().num_processes > 1:
+                break  # the others are in the middle of a step
+            print(f"── {title}: out of memory with {_batches(tried)}", file=sys.stderr)
+        torch.cuda.empty_cache()
+    raise UserError(
+        f"{title}: {_batches(tried)} do not fit into the memory. Set "
+        "training.gradient_checkpointing=true, or lower training.batch_pairs and raise "
+        "training.accumulation by as much."
+    )
 
 
 def _in_smaller_batches(member: MemberConfig) -> MemberConfig:
-    """The same steps of the optimizer from half as many pairs at a time."""
     pairs, accumulation = member.training.batch_pairs, member.training.accumulation
     halved = {"batch_pairs": max(2, pairs // 2), "accumulation": 2 * accumulation}
     return member.model_copy(update={"training": member.training.model_copy(update=halved)})

@@ -20,7 +20,7 @@ from ..models.api import PairModel, Pairs
 from ..models.precision import resolve
 from .adversarial import accumulate_gradient
 from .batches import epoch_batches
-from .checkpoint import Progress, load_checkpoint, save_checkpoint
+from .checkpoint import History, load_checkpoint, round_moments, save_checkpoint
 from .optimizer import linear_schedule, make_optimizer
 
 
@@ -52,13 +52,14 @@ class Conduct:
         checkpoint: file that holds the state between epochs, so that a killed run continues; None
             for training that is too short to be worth it.
         criterion: of labels and logits of the validation pairs; the epoch with the lowest is kept.
+            None: the last epoch is, so that the validation pairs choose nothing.
     """
 
     title: str
     seed: int
     swap: float = 0.0
     checkpoint: Path | None = None
-    criterion: Callable[[np.ndarray, np.ndarray], float] = log_loss
+    criterion: Callable[[np.ndarray, np.ndarray], float] | None = None
 
 
 def train(
@@ -68,15 +69,16 @@ def train(
     settings: TrainingConfig,
     objective: Callable[..., Tensor],
     conduct: Conduct,
-) -> Progress:
-    """Train `model` in place and leave it with the weights of its best epoch.
+) -> tuple[History, np.ndarray]:
+    """Train `model` in place; its encoder's matrices end in the format that they are stored in.
 
     Args:
-        valid: the fold's own pairs, by which the epoch is chosen.
+        valid: pairs that are scored after every epoch, for the history.
         objective: the loss of a batch, see `objective.Objective`.
 
     Returns:
-        The history, and the best epoch's weights and logits of `valid`.
+        One row an epoch (epoch, train_loss, valid_loss, valid_accuracy), and the logits float64[P]
+        of `valid` by the weights that were kept.
 
     Raises:
         TrainingFailed: the loss is not finite, or all predictions have collapsed to one value.
@@ -84,27 +86,36 @@ def train(
     loop = _Loop(model, training, settings, objective, conduct)
     checkpoint = conduct.checkpoint
     state = model, loop.optimizer, loop.scaler
-    progress = (checkpoint and load_checkpoint(checkpoint, *state)) or Progress()
-    for epoch in range(len(progress.history), settings.epochs):
+    history: History = (checkpoint and load_checkpoint(checkpoint, *state)) or []
+    criterion, kept = conduct.criterion or log_loss, (np.empty(0), dict[str, Tensor]())
+    for epoch in range(len(history), settings.epochs):
         train_loss = loop.run_epoch(epoch)
+        is_last = epoch + 1 == settings.epochs
+        if is_last:
+            model.load_state_dict(model.compact_state())
         logits = model.predict(valid.pairs)
         _refuse_collapse(logits, conduct.title, settings)
         row = {
             "epoch": epoch + 1,
             "train_loss": train_loss,
-            "valid_loss": conduct.criterion(valid.labels, logits),
+            "valid_loss": criterion(valid.labels, logits),
             "valid_accuracy": float(np.mean((logits > 0) == (valid.labels == 1))),
         }
         if loop.scaler.is_enabled():
             row["skipped_steps"] = loop.skipped
-        if all(row["valid_loss"] < earlier["valid_loss"] for earlier in progress.history):
-            progress.best = {name: v.detach().clone() for name, v in model.state_dict().items()}
-            progress.valid_logits = torch.from_numpy(logits)
-        progress.history.append(row)
-        if checkpoint and loop.accelerator.is_main_process and epoch + 1 < settings.epochs:
-            save_checkpoint(checkpoint, *state, progress)
-    model.load_state_dict(progress.best)
-    return progress
+        if conduct.criterion is None:
+            kept = logits, {}
+        elif all(row["valid_loss"] < earlier["valid_loss"] for earlier in history):
+            kept = logits, {name: v.detach().clone() for name, v in model.state_dict().items()}
+        history.append(row)
+        if checkpoint and not is_last:
+            round_moments(loop.optimizer)  # in all processes, and whether or not one is killed
+            if loop.accelerator.is_main_process:
+                save_checkpoint(checkpoint, *state, history)
+    logits, best = kept
+    if best:
+        model.load_state_dict(best)
+    return history, logits
 
 
 class _Loop:

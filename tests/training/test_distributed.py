@@ -4,15 +4,19 @@ import os
 import runpy
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 import torch
 from safetensors.torch import load_file
 from tiny_run import ROOT, cut_sample, settings
 
+from src.__main__ import main
 from src.config import load_config
+from src.errors import UserError
 from src.pipeline import Pipeline, train
 
 # 49 pairs in batches of 8: of the last batch's single pair, one process gets nothing.
@@ -58,7 +62,7 @@ for name, (architecture, adversarial, accumulation) in tasks.items():
         for part in (training, valid)
     ]
     conduct = Conduct(name, 5, 0.5, out / "none.safetensors")
-    history = train(model, *read, member.training, Objective.of(member), conduct).history
+    history = train(model, *read, member.training, Objective.of(member), conduct)[0]
     state, losses = PartialState(), {k: str(v) for k, v in history[0].items()}
     file = out / f"{name}-{state.process_index}of{state.num_processes}.safetensors"
     save_file(model.state_dict(), file, metadata=losses)
@@ -175,3 +179,54 @@ def test_a_launched_command_trains_what_an_ordinary_run_finds_done(
         step.name: step.is_current() for step in train(Pipeline(load_config("tiny", overrides)))
     }
     assert [name for name, done in current.items() if done] == ["train siamese-fgm fold 1"]
+
+
+def started(tmp_path: Path, pretrained: Path, sample: Path, *overrides: str) -> subprocess.Popen:
+    """A launch of the tiny profile's whole run in two processes."""
+    cut_sample(sample, tmp_path / "data")
+    command = ["run", "--profile", "tiny", *settings(tmp_path, pretrained), *overrides]
+    return subprocess.Popen(
+        [sys.executable, "-m", "src", "launch", "2", *command],
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_what_is_no_training_the_first_process_does_alone(
+    tmp_path: Path, pretrained: Path, sample: Path
+):
+    run = started(tmp_path, pretrained, sample, "split.folds=2", "training.epochs=1")
+    output, log = run.communicate(timeout=300)
+    assert run.returncode == 0, log[-4000:]
+    assert output.count("\nreport: ") == log.count("── tune\n") == log.count("── submit\n") == 1
+    assert log.count("── training in 2 processes") == 1
+    assert (tmp_path / "submissions" / "submission.csv").is_file()
+    assert not list(tmp_path.rglob(".*launch*"))
+
+
+def test_a_dead_process_ends_the_others_with_a_message(
+    tmp_path: Path, pretrained: Path, sample: Path
+):
+    run = started(tmp_path, pretrained, sample, "training.epochs=1000")
+    try:
+        family = psutil.Process(run.pid)
+        deadline = time.monotonic() + 120
+        while not list(tmp_path.rglob("checkpoint.safetensors")):  # both are in the middle of it
+            assert time.monotonic() < deadline and run.poll() is None
+            time.sleep(0.2)
+        workers = [p for p in family.children() if p.environ().get("RANK") in ("0", "1")]
+        assert len(workers) == 2
+        next(p for p in workers if p.environ()["RANK"] == "1").kill()
+        _, log = run.communicate(timeout=60)
+    finally:
+        run.kill()
+    assert run.returncode == 2
+    assert "Process 1 of the 2 has died (exit code -9)" in log and "continues from there" in log
+    assert not any(p.is_running() for p in workers)
+
+
+def test_a_command_for_one_process_is_not_launched():
+    with pytest.raises(UserError, match="'study' works in one process: bash run.sh study pooling"):
+        main(["launch", "2", "study", "pooling"], standalone_mode=False)

@@ -103,9 +103,7 @@ def train_member(
     try:
         network = FoldModel(model, tokenizer, member)
         validation = trial.parts.validation
-        history = fit(
-            network, training, validation, objective or Objective.of(member), conduct
-        ).history
+        history, _ = fit(network, training, validation, objective or Objective.of(member), conduct)
     except TrainingFailed as error:
         print(f"  ! {error}", file=sys.stderr, flush=True)
         failed = True
