@@ -58,13 +58,9 @@ class AdversarialConfig(Settings):
     """
 
     method: Literal["none", "fgm", "pgd", "noise"] = "none"
-    epsilon: float = Field(1.0, gt=0)  # radius of the ball, in the embedding's own units
+    # Radius of the ball over all words of a batch together, in mean lengths of a word vector.
+    epsilon: float = Field(0.3, gt=0)
     steps: int = Field(3, ge=1)  # PGD only
-
-    @property
-    def step_size(self) -> float:
-        """Of PGD: 2.5 ε / K, so that the edge of the ball is reached (Madry et al., section 5)."""
-        return 2.5 * self.epsilon / self.steps
 
 
 class TrainingConfig(Settings):

@@ -16,6 +16,10 @@ from torch import Tensor, nn
 
 from ..config import AdversarialConfig
 
+# PGD's steps together are this many radii long, so that the edge of the ball is reached (Madry et
+# al., section 5).
+PGD_PATH = 2.5
+
 
 class Perturbation:
     """A context in which rows of an embedding table are moved; leaving it restores them exactly.
@@ -99,20 +103,32 @@ def accumulate_gradient(
     loss = compute_loss(model)
     accelerator.backward(loss)
     clean = weight.grad
-    with Perturbation(embedding, settings.epsilon) as attack:
-        if settings.method == "fgm":
-            attack.move(clean, settings.epsilon)
-        elif settings.method == "noise":
-            attack.move(_random_direction(clean), settings.epsilon)
-        else:
-            attack.move(clean, settings.step_size)
-            for _ in range(settings.steps - 1):
-                gradient = _embedding_gradient(compute_loss, model, weight, accelerator)
-                attack.move(gradient, settings.step_size)
+    radius = settings.epsilon * _word_length(weight, clean)
+    steps, step = (
+        (settings.steps, PGD_PATH / settings.steps) if settings.method == "pgd" else (1, 1)
+    )
+    with Perturbation(embedding, radius) as attack:
+        attack.move(
+            _random_direction(clean) if settings.method == "noise" else clean, step * radius
+        )
+        for _ in range(steps - 1):
+            gradient = _embedding_gradient(compute_loss, model, weight, accelerator)
+            attack.move(gradient, step * radius)
         accelerator.backward(compute_loss(model))
     if earlier is not None:
         weight.grad = earlier if weight.grad is None else weight.grad + earlier
     return loss.detach()
+
+
+@torch.no_grad()
+def _word_length(weight: Tensor, gradient: Tensor | None) -> float:
+    """The mean norm of the rows that the batch uses: the unit of ε, which differs by encoder.
+
+    Word vectors are 1.6 long in E5 and 9.1 in the n-gram encoder.
+    """
+    if gradient is None:
+        return 0.0
+    return weight[gradient.any(dim=1)].norm(dim=1).mean().item()
 
 
 def _random_direction(gradient: Tensor | None) -> Tensor | None:

@@ -135,7 +135,7 @@ def test_a_profile_without_a_pair_reader(data: Path, tmp_path: Path, pretrained:
 def test_parts_share_no_question(sample: Path):
     train = read_pairs(sample / "train.csv", labelled=True).frame
     budget = Budget(pairs=100, evaluation=60, epochs=1)
-    one, other = (hold_out(train, 2020, budget, seed) for seed in (1, 2))
+    one, other = (hold_out(train, budget, seed) for seed in (1, 2))
     pd.testing.assert_frame_equal(one.evaluation, other.evaluation)
     assert not one.training.equals(other.training)
     for parts in (one, other):
@@ -256,7 +256,7 @@ def test_training_that_fails_is_a_finding(
     sample: Path, pretrained: Path, capsys: pytest.CaptureFixture
 ):
     frame = read_pairs(sample / "train.csv", labelled=True).frame
-    parts = hold_out(frame, 2020, Budget(pairs=60, evaluation=20, epochs=1), seed=1)
+    parts = hold_out(frame, Budget(pairs=60, evaluation=20, epochs=1), seed=1)
     training = TrainingConfig(epochs=2, precision="fp32")
     member = MemberConfig(architecture="siamese", encoder="tiny", training=training)
 
@@ -300,7 +300,7 @@ def test_the_control_of_augmentation_has_more_updates_and_no_new_pair(
     place = Workplace(given, budget, sample / "train.csv", None, tmp_path)
     arms = {arm.name: arm for arm in load_study("augmentation").design(place).arms}
     frame = read_pairs(sample / "train.csv", labelled=True).frame
-    trial = Trial(hold_out(frame, 2020, budget, seed=1), 1, pretrained, "control")
+    trial = Trial(hold_out(frame, budget, seed=1), 1, pretrained, "control")
     for control, plain in (
         ("siamese, twice the epochs", "siamese"),
         ("cross + swap, twice the epochs", "cross + swap"),

@@ -90,6 +90,7 @@ def metrics() -> dict[str, Any]:
         "choice": {"way": "groups", "why": "99 % of the pairs"},
         "seconds": {"prepare": 1.5, "train": 1200.0},
         "peak_memory_gb": 3.2,
+        "plan": {},
     }
 
 

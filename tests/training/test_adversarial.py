@@ -203,9 +203,8 @@ def test_a_later_gradient_without_direction_keeps_the_place(gradient):
 
 ATTACKS = {
     "none": AdversarialConfig(method="none"),
-    "fgm": AdversarialConfig(method="fgm", epsilon=0.5),
-    # Three steps of 0.3 want to go 0.9 far: the last is projected.
-    "pgd": AdversarialConfig(method="pgd", epsilon=0.5, steps=3),
+    "fgm": AdversarialConfig(method="fgm", epsilon=4.5),
+    "pgd": AdversarialConfig(method="pgd", epsilon=4.5, steps=3),
 }
 
 
@@ -275,11 +274,14 @@ def reference(model: nn.Module, compute, attack: str) -> dict[str, Tensor]:
         return clean
     name = next(n for n, p in twin.named_parameters() if p is weight)
     start, delta = weight.detach().clone(), torch.zeros_like(weight)
-    steps, size = (1, settings.epsilon) if attack == "fgm" else (settings.steps, settings.step_size)
+    used = weight.detach()[clean[name].abs().sum(1) > 0]
+    radius = settings.epsilon * used.norm(dim=1).mean()
+    steps = 1 if attack == "fgm" else settings.steps
+    size = radius if attack == "fgm" else 2.5 * radius / steps
     for _ in range(steps):
         delta = delta + size * latest[name] / latest[name].norm()
-        if delta.norm() > settings.epsilon:
-            delta = delta * settings.epsilon / delta.norm()
+        if delta.norm() > radius:
+            delta = delta * radius / delta.norm()
         weight.data = start + delta
         latest = whole()
     return {n: clean[n] + latest[n] for n in clean}
@@ -387,9 +389,11 @@ def test_pgd_costs_one_pass_a_step_and_the_clean_one(siamese: Batches):
 # The control --------------------------------------------------------------------------------------
 
 
-def test_noise_is_as_long_as_fgm_and_touches_the_same_rows():
-    """Rows without a gradient stay; the others move ε together, in another direction."""
-    embedding = table()
+@pytest.mark.parametrize("method", ["noise", "fgm"])
+def test_the_radius_is_in_lengths_of_the_words_of_the_batch(method):
+    """Noise moves the same rows as far as FGM does, but in another direction."""
+    lengths = np.array([1, 50, 2, 50, 50, 6], np.float32)  # of the words; three are not in it
+    embedding = table(lengths[:, None] * np.float32([[0.6, 0, 0.8]]))
     used = torch.tensor([0, 2, 5])
     seen = []
 
@@ -398,25 +402,27 @@ def test_noise_is_as_long_as_fgm_and_touches_the_same_rows():
         return network(used).sum()
 
     torch.manual_seed(0)
-    settings = AdversarialConfig(method="noise", epsilon=0.7)
+    settings = AdversarialConfig(method=method, epsilon=0.7)
     accumulate_gradient(compute_loss, embedding, embedding, settings, Accelerator())
-    clean, noisy = seen
-    assert clean.abs().sum() == 0
-    assert noisy.norm().item() == pytest.approx(0.7, rel=1e-5)
-    assert noisy[[1, 3, 4]].abs().sum() == 0 and (noisy[used] != 0).all()
-    assert not torch.allclose(noisy[used], torch.full((3, 3), 0.7 / 3), atol=1e-3)  # not FGM's
-    assert embedding.weight.abs().sum() == 0
+    clean, moved = seen[0], seen[1] - seen[0]
+    assert moved.norm().item() == pytest.approx(0.7 * 3, rel=1e-5)
+    assert moved[[1, 3, 4]].abs().sum() == 0 and (moved[used] != 0).all()
+    along_the_gradient = torch.allclose(moved[used], torch.full((3, 3), 0.7), atol=1e-3)
+    assert along_the_gradient == (method == "fgm")
+    assert torch.equal(embedding.weight, clean)
 
 
-def test_pgd_reaches_the_edge_of_the_ball():
+@pytest.mark.parametrize("steps", [2, 3, 7])
+def test_pgd_reaches_the_edge_of_the_ball(steps: int):
     """Its steps together are longer than the radius, so that the projection acts."""
-    for steps in (2, 3, 7):
-        settings = AdversarialConfig(method="pgd", epsilon=0.5, steps=steps)
-        embedding = table()
-        with Perturbation(embedding, settings.epsilon) as attack:
-            lengths = []
-            for _ in range(steps):
-                attack.move(torch.ones(SHAPE), settings.step_size)
-                lengths.append(np.linalg.norm(movement(embedding)))
-        assert lengths[-1] == pytest.approx(0.5)
-        assert settings.step_size * steps > 0.5 >= max(lengths) - 1e-6
+    embedding, seen = table(np.full(SHAPE, 3**-0.5, np.float32)), []
+
+    def compute_loss(network: nn.Module) -> Tensor:
+        seen.append(embedding.weight.detach().clone())
+        return network(torch.arange(len(embedding.weight))).sum()
+
+    settings = AdversarialConfig(method="pgd", epsilon=0.5, steps=steps)
+    accumulate_gradient(compute_loss, embedding, embedding, settings, Accelerator())
+    lengths = [(weight - seen[0]).norm().item() for weight in seen]
+    path = np.minimum(np.arange(steps + 1) * 2.5 / steps, 1) * 0.5
+    assert lengths == pytest.approx(path, rel=1e-4)

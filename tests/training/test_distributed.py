@@ -38,8 +38,8 @@ from tiny_run import fold_files
 data, pretrained, out = map(Path, sys.argv[1:])
 frame = read_pairs(data / "train.csv", labelled=True).frame
 training, valid = frame.iloc[:49], frame.iloc[49:99].reset_index(drop=True)
-fgm = {"method": "fgm", "epsilon": 0.3}
-pgd = {"method": "pgd", "epsilon": 0.3, "steps": 2}
+fgm = {"method": "fgm", "epsilon": 2.7}
+pgd = {"method": "pgd", "epsilon": 2.7, "steps": 2}
 tasks = {
     "siamese-fgm": ("siamese", fgm, 1),
     "cross-fgm": ("cross", fgm, 1),

@@ -39,10 +39,10 @@ from src.training.loop import Conduct, LabelledPairs, log_loss, train
 from src.training.objective import Objective
 from src.training.optimizer import linear_schedule, make_optimizer, parameter_groups
 
-FGM = {"method": "fgm", "epsilon": 0.3}
+FGM = {"method": "fgm", "epsilon": 2.7}
 FAST = {"batch_pairs": 8, "encoder_lr": 5e-3, "head_lr": 5e-3}  # learns within an epoch
 NO_SCALER = torch.amp.GradScaler("cpu", enabled=False)
-PGD = {"method": "pgd", "epsilon": 0.3, "steps": 2}
+PGD = {"method": "pgd", "epsilon": 2.7, "steps": 2}
 
 
 def member_config(architecture: str = "siamese", **changes) -> MemberConfig:
@@ -283,7 +283,7 @@ def test_a_killed_run_continues_to_the_same_bits(
     assert_same_bits(state_of(continued), state_of(whole))
 
 
-@pytest.mark.parametrize("attack", [{"method": "none"}, FGM | {"epsilon": 0.05}, PGD])
+@pytest.mark.parametrize("attack", [{"method": "none"}, FGM | {"epsilon": 0.45}, PGD])
 @pytest.mark.parametrize("architecture", ["siamese", "cross"])
 def test_half_precision_trains_what_full_precision_trains(task: Task, architecture, attack):
     """Up to rounding: fp16 has three digits, and the scaled loss gives its gradient back."""
@@ -580,7 +580,7 @@ def test_a_tiny_network_learns_what_it_has_not_seen(task: Task, sample: Path):
 @pytest.mark.parametrize(("architecture", "attack"), [("siamese", FGM), ("cross", PGD)])
 def test_a_tiny_network_learns_under_attack(task: Task, architecture, attack):
     """By heart, at least: the first 32 pairs."""
-    attack = attack | {"epsilon": 0.05}  # its embeddings are small, too
+    attack = attack | {"epsilon": 0.45}  # its embeddings are small, too
     task.training = task.valid = task.training.iloc[:32]
     member = member_config(architecture, epochs=16, label_smoothing=0.0, adversarial=attack, **FAST)
     _, history = task.fresh(member, swap=0.5)

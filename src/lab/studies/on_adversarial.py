@@ -19,12 +19,12 @@ from .trials.fitted import train_member
 from .trials.standard import base_member, official_column, with_training
 
 REFERENCE = "none"
-RADII = (0.3, 1.0, 3.0)  # of training, in the embeddings' own units
-ATTACK_RADIUS = 1.0  # of the attack on a trained network
+RADII = (0.2, 0.6, 2.0)  # of training, in lengths of a word vector
+ATTACK_RADIUS = 1.0  # of the attack on a trained network, in the embeddings' own units
 
 
 def settings() -> dict[str, AdversarialConfig]:
-    """Arm → how it perturbs. PGD's K = 3 steps of ε/2 can reach the sphere and turn on it."""
+    """Arm → how it perturbs."""
     found = {REFERENCE: AdversarialConfig()}
     for radius in RADII:
         for method in ("noise", "fgm", "pgd"):
@@ -78,8 +78,9 @@ STUDY = Study(
     full=Budget(pairs=800, evaluation=800, epochs=2),
     design=design,
     caption=(
-        f"Attack on the trained network: PGD, 3 steps within ε = {ATTACK_RADIUS:g} a batch of 64 "
-        "pairs, with the true labels. Edits change one place of the second question. Cost: "
+        "ε is in mean lengths of a word vector. "
+        f"Attack on the trained network: PGD, 3 steps within a radius of {ATTACK_RADIUS:g} a batch "
+        "of 64 pairs, with the true labels. Edits change one place of the second question. Cost: "
         "training seconds as a multiple of the reference's."
     ),
 )

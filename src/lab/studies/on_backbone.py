@@ -22,7 +22,6 @@ from transformers import (
 )
 
 from ...config import PretrainConfig
-from ...data.folds import assign_folds
 from ...data.pairs import read_pairs
 from ...step import Step
 from ..pretraining.language_model import save
@@ -32,7 +31,7 @@ from ..pretraining.tasks import model_class
 from .small_batches import NOTE, small_batch_member
 from .trials.arm import Arm, Design, Study, Workplace
 from .trials.budget import FIRST_SEED, Budget
-from .trials.split_parts import EVALUATION_FOLDS
+from .trials.split_parts import exploring_folds
 from .trials.standard import member_arm, official_column, with_training
 
 LAYERS, WIDTH, HEADS = 4, 192, 4
@@ -107,7 +106,7 @@ def write_random(config: PreTrainedConfig, questions: list[str], folder: Path) -
 def read_questions(place: Workplace) -> list[str]:
     """The questions of the training folds and of the external pairs, none of the evaluation."""
     train = read_pairs(place.train, labelled=True).frame
-    folds = assign_folds(train, EVALUATION_FOLDS, place.config.split.seed)
+    folds = exploring_folds(train)
     frames = [train[folds != 0]]
     external = place.config.data.external or place.beside_data(*EXTERNAL)
     if external is not None:

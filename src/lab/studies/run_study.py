@@ -106,7 +106,6 @@ def _make_parts(study: Study, column: Column, place: Workplace) -> Parts:
     settings = {
         "pairs": place.budget.pairs,
         "evaluation": place.budget.evaluation,
-        "split_seed": place.config.split.seed,
     }
     for seed in place.budget.seed_numbers:
         parts_step(study, column, seed, settings, _parts_folder(place, column, seed)).run()

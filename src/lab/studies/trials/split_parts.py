@@ -47,12 +47,17 @@ def part_files(folder: Path) -> dict[str, Path]:
     return {field.name: folder / f"{field.name}.csv" for field in fields(Parts)}
 
 
-def hold_out(train: pd.DataFrame, split_seed: int, budget: Budget, seed: int) -> Parts:
+def exploring_folds(train: pd.DataFrame) -> np.ndarray:
+    """int64[P]: folds on which settings are chosen, other ones than those of a headline's score."""
+    return assign_folds(train, EVALUATION_FOLDS, seed=2020)
+
+
+def hold_out(train: pd.DataFrame, budget: Budget, seed: int) -> Parts:
     """One fold of the official training file for evaluation, the rest for training.
 
     dev takes no part: a study decides what the pipeline does, and dev is for the final score.
     """
-    is_evaluation = assign_folds(train, EVALUATION_FOLDS, split_seed) == 0
+    is_evaluation = exploring_folds(train) == 0
     evaluation = sample_groups(train[is_evaluation], budget.evaluation, FIRST_SEED)
     return divide(train[~is_evaluation], evaluation, budget, seed)
 

@@ -22,7 +22,7 @@ def official_column(place: Workplace) -> Column:
 
 def _hold_out(place: Workplace, seed: int) -> Parts:
     train = read_pairs(place.train, labelled=True).frame
-    return hold_out(train, place.config.split.seed, place.budget, seed)
+    return hold_out(train, place.budget, seed)
 
 
 def with_training(member: MemberConfig, **changes: Any) -> MemberConfig:
