@@ -98,8 +98,8 @@ def test_every_study_runs_and_delivers(
     compared = 0
     for row in rows:
         reference = load_study(name).reference_score or row["score"]
-        if not row["reference"] or row["score"] != reference:
-            continue
+        if row["reference"] in ("", row["arm"]) or row["score"] != reference:
+            continue  # of two scores of one arm there is no row in differences.csv
         same = found.get((row["column"], row["score"], row["arm"], row["reference"]))
         turned = found.get((row["column"], row["score"], row["reference"], row["arm"]))
         assert (same is None) != (turned is None)  # every two arms once

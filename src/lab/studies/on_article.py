@@ -23,17 +23,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ...config import AdversarialConfig, AugmentConfig
+from ...config import AdversarialConfig
 from ...data.audit import new_question_rows
 from ...data.folds import assign_folds
 from ...data.graph import wording
 from ...data.pairs import read_pairs
-from ...data.training_part import training_part
 from .small_batches import NOTE, small_batch_member
 from .trials.arm import Column, Design, Study, Workplace
 from .trials.budget import FIRST_SEED, Budget
 from .trials.split_parts import Parts, divide, sample_groups
-from .trials.standard import member_arm, official_column, with_training
+from .trials.standard import dev_column, member_arm, with_training
 
 REFERENCE = "SBERT"
 TRAINING_SHARE = 6  # training pairs for each evaluated one: about as many share a question with it
@@ -67,13 +66,8 @@ def three_splits(place: Workplace) -> tuple[list[Column], list[str]]:
             f"The article's split is left out: there is no {FOLDER}/{TRAIN} in or beside "
             f"{place.train.parent}."
         )
-    if place.dev is not None:
-        inputs = [place.train, place.dev]
-        columns.append(Column("train → dev", inputs, partial(_official, place)))
-    else:
-        columns.append(official_column(place))
-        notes.append("There is no dev file: a fold of the training file stands in for it.")
-    return columns, notes
+    official, missing = dev_column(place)
+    return [*columns, official], notes + missing
 
 
 def _as_published(place: Workplace, train: Path, dev: Path, seed: int) -> Parts:
@@ -128,14 +122,6 @@ def redivide(train: pd.DataFrame, dev: pd.DataFrame, budget: Budget, seed: int) 
     is_evaluation = assign_folds(both, folds, FIRST_SEED) == 0
     evaluation = sample_groups(both[is_evaluation], budget.evaluation, FIRST_SEED)
     return divide(both[~is_evaluation], evaluation, budget, seed)
-
-
-def _official(place: Workplace, seed: int) -> Parts:
-    """Official train → the whole of dev; a pair of dev that stands in train is taken out there."""
-    assert place.dev is not None  # the column is there because the file is
-    train, dev = _read(place.train), _read(place.dev)
-    free = training_part(train, np.ones(len(train), np.int64), 0, [dev], None, AugmentConfig())
-    return divide(free, dev, place.budget, seed)
 
 
 def _read(path: Path) -> pd.DataFrame:

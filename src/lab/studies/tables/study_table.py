@@ -120,11 +120,13 @@ def make_rows(
         for arm in arms:
             for name in trials.score_names(column, arm.name):
                 scores = trials.scores(column, arm.name, name)
-                other = study.reference_score or name
-                is_reference = (arm.name, name) == (arm.reference, other)
+                rival, other = arm.reference, study.reference_score or name
+                if name in arm.within:
+                    rival, other = arm.name, arm.within[name]
+                is_reference = (arm.name, name) == (rival, other)
                 against = None
                 if not is_reference:
-                    reference = trials.scores(column, arm.reference, other)
+                    reference = trials.scores(column, rival, other)
                     against = difference(labels, scores, reference, component)
                 rows.append(
                     Row(
@@ -132,7 +134,7 @@ def make_rows(
                         arm.name,
                         name,
                         score(labels, scores, component),
-                        "" if is_reference else arm.reference,
+                        "" if is_reference else rival,
                         against,
                         None,
                         facts(column, arm),

@@ -51,6 +51,7 @@ class Arm:
             "member" a MemberConfig, whose encoder is read.
         make: trains and scores.
         reference: name of the arm that this one is compared with.
+        within: scores of this arm that are compared with another one of its own, by name.
         inputs: files that `make` reads besides the parts.
     """
 
@@ -59,6 +60,7 @@ class Arm:
     make: Callable[[Trial], Outcome]
     reference: str
     inputs: Sequence[Path] = ()
+    within: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

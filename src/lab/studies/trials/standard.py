@@ -3,13 +3,16 @@
 from functools import partial
 from typing import Any
 
-from ....config import AdversarialConfig, Config, MemberConfig
+import numpy as np
+
+from ....config import AdversarialConfig, AugmentConfig, Config, MemberConfig
 from ....data.pairs import read_pairs
+from ....data.training_part import training_part
 from ....errors import UserError
 from .arm import Arm, Column, Outcome, Trial, Workplace
 from .budget import Budget
 from .fitted import train_member
-from .split_parts import Parts, hold_out
+from .split_parts import Parts, divide, hold_out
 
 COLD = 2
 HEAD = "head"  # the score of a pair by the network's own head
@@ -23,6 +26,22 @@ def official_column(place: Workplace) -> Column:
 def _hold_out(place: Workplace, seed: int) -> Parts:
     train = read_pairs(place.train, labelled=True).frame
     return hold_out(train, place.budget, seed)
+
+
+def dev_column(place: Workplace) -> tuple[Column, list[str]]:
+    """Official train → the whole of dev; where there is no dev, `official_column` and a note."""
+    if place.dev is None:
+        note = "There is no dev file: a fold of the training file stands in for it."
+        return official_column(place), [note]
+    return Column("train → dev", [place.train, place.dev], partial(_train_to_dev, place)), []
+
+
+def _train_to_dev(place: Workplace, seed: int) -> Parts:
+    """A pair of dev that stands in train is taken out there."""
+    assert place.dev is not None  # the column is there because the file is
+    train, dev = (read_pairs(path, labelled=True).frame for path in (place.train, place.dev))
+    free = training_part(train, np.ones(len(train), np.int64), 0, [dev], None, AugmentConfig())
+    return divide(free, dev, place.budget, seed)
 
 
 def with_training(member: MemberConfig, **changes: Any) -> MemberConfig:
