@@ -8,7 +8,8 @@ back, which costs little because attention over short questions is cheap.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -61,19 +62,23 @@ class Tokens:
 
     def to(self, device: torch.device) -> "Tokens":
         """The same tokens on another device."""
-        moved = {
-            name: value.to(device, non_blocking=True)
-            for name, value in vars(self).items()
-            if isinstance(value, Tensor)
-        }
-        return replace(self, **moved)  # type: ignore[arg-type]  # tensors in the place of tensors
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(
+            self,
+            **{
+                name: value.to(device, non_blocking=True)
+                for name, value in values.items()
+                if isinstance(value, Tensor)
+            },
+        )
 
-    @property
+    # Once a batch, not once a layer.
+    @cached_property
     def slots(self) -> Tensor:
         """LongTensor[T]: where each token stands in the rectangle [B · width]."""
         return self.sequence * self.width + self.positions
 
-    @property
+    @cached_property
     def mask(self) -> Tensor:
         """BoolTensor[B, width]: True at tokens, False at pads."""
         return torch.arange(self.width, device=self.ids.device) < self.lengths[:, None]

@@ -44,6 +44,14 @@ def test_a_packed_batch_by_hand():
     assert rectangle.tolist() == [[5, 6, 0], [7, 0, 0], [8, 9, 4]]
 
 
+def test_mask_and_slots_are_made_once_a_batch_and_anew_on_another_device():
+    tokens = Tokens.pack([[5, 6], [7]])
+    assert tokens.mask is tokens.mask and tokens.slots is tokens.slots
+    moved = tokens.to(torch.device("meta"))
+    assert moved.mask.device.type == moved.slots.device.type == "meta"
+    assert moved.width == tokens.width
+
+
 def test_segments_keep_their_places():
     tokens = Tokens.pack([[5, 6], [7, 8, 9]], [[0, 1], [0, 0, 1]])
     assert tokens.types.tolist() == [0, 1, 0, 0, 1]
