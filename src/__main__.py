@@ -5,6 +5,7 @@ Every module is imported by the command that needs it, so that `--help` is there
 
 import difflib
 import errno
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -141,7 +142,8 @@ def train(
 @click.argument("arguments", nargs=-1, metavar="[INPUT.csv OUTPUT.csv] [KEY=VALUE]...")
 @click.option("--profile", help="The run whose ensemble predicts.")
 @click.option("--groups", is_flag=True, help="Decide the candidates of a question together.")
-def predict(arguments: tuple[str, ...], profile: str | None, groups: bool) -> None:
+@click.option("--force", is_flag=True, help="Replace an OUTPUT.csv that is no submission.")
+def predict(arguments: tuple[str, ...], profile: str | None, groups: bool, force: bool) -> None:
     """Decide the pairs of INPUT.csv with the trained ensemble and write id,label to OUTPUT.csv.
 
     Without files: the stage, which predicts the run's own dev and test.
@@ -156,7 +158,8 @@ def predict(arguments: tuple[str, ...], profile: str | None, groups: bool) -> No
     from .ensemble.predict_file import predict_file
 
     config = load_settings(profile, overrides)
-    labels = predict_file(config, Pipeline(config).trained_layout(), files[0], files[1], groups)
+    layout = Pipeline(config).trained_layout()
+    labels = predict_file(config, layout, files[0], files[1], groups, force)
     print(f"{files[1]}: {len(labels)} pairs, {labels.mean():.1%} the same question")
 
 
@@ -182,43 +185,47 @@ def launch(processes: int, command: tuple[str, ...]) -> None:
 
 _FILE = click.Path(path_type=Path)
 _TOP = click.IntRange(1, 10_000)
+_column = click.option("--column", help="The corpus's column of questions, where it is not found.")
 
 
 @main.command()
 @click.argument("query", required=False)
-@click.option("--corpus", type=_FILE, required=True, help="CSV, TSV, JSONL or plain text.")
+@click.option("--corpus", type=_FILE, required=True, help="CSV, TSV, JSON, JSONL or plain text.")
+@_column
 @click.option("--top", type=_TOP, default=5, show_default=True)
 @click.option("--rerank", is_flag=True, help="Let the cross-encoder order the candidates.")
 @click.option("--interactive", is_flag=True, help="Keep the model loaded, read questions.")
 @settings
-def search(query: str | None, corpus: Path, top: int, rerank: bool, interactive: bool, **run):
+def search(query: str | None, interactive: bool, profile, overrides, **options):
     """Find the questions of a corpus that are nearest to QUERY."""
     from .search import commands
 
     if interactive and query and "=" in query:  # a setting, because no question was given
-        run["overrides"], query = (query, *run["overrides"]), None
-    commands.search(load_settings(**run), query, corpus, top, rerank, interactive)
+        overrides, query = (query, *overrides), None
+    commands.search(load_settings(profile, overrides), query, interactive=interactive, **options)
 
 
 @main.command()
 @click.argument("corpus", type=_FILE)
+@_column
 @click.option("--top", type=_TOP, default=20, show_default=True)
 @settings
-def mine(corpus: Path, top: int, **run) -> None:
+def mine(corpus: Path, column: str | None, top: int, **run) -> None:
     """Find the most similar pairs among all questions of a corpus."""
     from .search import commands
 
-    commands.mine(load_settings(**run), corpus, top)
+    commands.mine(load_settings(**run), corpus, column, top)
 
 
 @main.command()
 @click.argument("corpus", type=_FILE)
+@_column
 @settings
-def cluster(corpus: Path, **run) -> None:
+def cluster(corpus: Path, column: str | None, **run) -> None:
     """Group the questions of a corpus that ask the same."""
     from .search import commands
 
-    commands.clusters(load_settings(**run), corpus)
+    commands.clusters(load_settings(**run), corpus, column)
 
 
 @main.command()
@@ -280,6 +287,15 @@ def entry() -> None:
 
     What the user can mend is one message and exit code 2; Ctrl-C is one line and 130.
     """
+    # A character that the console does not have is no reason to lose an hour's work. What is piped
+    # in in another encoding is refused where it is used (`Matcher.encode_query`).
+    for stream, errors in (
+        (sys.stdin, "surrogateescape"),
+        (sys.stdout, "replace"),
+        (sys.stderr, "replace"),
+    ):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=errors)
     try:
         main(standalone_mode=False, prog_name="bash run.sh")
     except UserError as error:

@@ -1,5 +1,7 @@
 """The typed configuration: a profile (profiles/*.yaml) fills it, key=value overrides it."""
 
+import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -18,6 +20,10 @@ PROFILES = ROOT / "src" / "profiles"
 
 # Below 2³¹, so that the number of a fold or an epoch can be added.
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
+# These are text, whatever they look like: a folder may be called 2024, off or 1e3.
+_VERBATIM = re.compile(
+    r"(paths\.\w+|data\.dir|data\.external(?!=null$)|members\.[^.=]+\.encoder)=(.+)", re.DOTALL
+)
 
 
 class Settings(BaseModel):
@@ -191,7 +197,12 @@ def load_config(
         if "=" not in override:
             raise UserError(f"'{override}' is not a setting. Write it as key=value.")
     try:
-        layers = [_mapping(OmegaConf.load(path)), OmegaConf.from_dotlist(overrides or [])]
+        settings = [override for override in overrides or [] if not _VERBATIM.fullmatch(override)]
+        layers = [_mapping(OmegaConf.load(path)), OmegaConf.from_dotlist(settings)]
+        for override in overrides or []:
+            if match := _VERBATIM.fullmatch(override):
+                # Behind a "=" a shell does not expand ~.
+                OmegaConf.update(layers[1], match[1], os.path.expanduser(match[2]))
         if "profile" in layers[1]:
             raise UserError("The profile is chosen by --profile NAME, not by profile=NAME.")
         sections = [layer.get("members") for layer in layers]

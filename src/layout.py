@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .files import read_json
+
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
@@ -64,6 +66,15 @@ class Layout:
     def weights_file(self, member: str, fold: int) -> Path:
         """The weights of one member on one fold."""
         return self.fold_model(member, fold) / "model.safetensors"
+
+    def learned_nothing(self) -> dict[str, tuple[str, list[int]]]:
+        """Members that learned nothing on some folds: over which constant answer, and the folds."""
+        found: dict[str, tuple[str, list[int]]] = {}
+        for name, fold in self.members_and_folds:
+            record = read_json(self.fold_model(name, fold) / "member.json")
+            if record["learned_nothing_over"]:
+                found.setdefault(name, (record["learned_nothing_over"], []))[1].append(fold)
+        return found
 
     @property
     def plan_file(self) -> Path:

@@ -155,6 +155,7 @@ def tune(run: Pipeline) -> Iterator[Step]:
             layout.table_file("train"),
             layout.folds_file,
             *layout.logits_files("oof", "oof-candidates"),
+            *(model / "member.json" for model in layout.fold_models),
         ],
         settings=run.config.tune.model_dump() | {"storage": optuna.storage},
     )
@@ -310,9 +311,10 @@ class Pipeline:
     def outlook(self) -> Iterator[str]:
         """What a run will do and where its results will be, before it begins."""
         members, folds = self.config.members, self.config.split.folds
-        files = ", ".join(path.name for _, path in self.sources.roles)
         yield f"── profile {self.config.profile}: {len(members)} member(s) × {folds} folds"
-        yield f"── data:    {files} in {self.sources.train.parent}"
+        yield f"── data:    {self.sources.read} in {self.sources.train.parent}"
+        if self.sources.not_read:
+            yield f"── not read: {', '.join(self.sources.not_read)}"
         yield f"── results: {self.layout.results}"
 
     def fold_files(self, fold: int) -> FoldFiles:

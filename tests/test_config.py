@@ -125,6 +125,21 @@ def test_any_data_directory_is_taken_as_it_is(name: str) -> None:
     assert load_config("tiny", [], name).data.dir == Path(name)
 
 
+@pytest.mark.parametrize("name", ["2024", "off", "1e3", "null", "a,b", "[x]", "{x: 1}", "a=b"])
+def test_a_folder_may_be_called_anything(name: str) -> None:
+    config = load_config("tiny", [f"paths.work={name}", f"members.cross-pgd.encoder={name}"])
+    assert config.paths.work == Path(name) and config.members["cross-pgd"].encoder == name
+
+
+def test_the_home_directory_is_meant(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    overrides = ["paths.work=~/work", "data.external=~/pairs.csv", "data.dir=~"]
+    config = load_config("tiny", overrides)
+    assert config.paths.work == Path("/home/me/work") and config.data.dir == Path("/home/me")
+    assert config.data.external == Path("/home/me/pairs.csv")
+    assert load_config("tiny", ["data.external=null"]).data.external is None
+
+
 def test_an_override_beats_the_data_directory() -> None:
     assert load_config("tiny", ["data.dir=b"], "a").data.dir == Path("b")
     assert load_config("tiny", ["data.mirror=off"], "a").data.dir == Path("a")

@@ -70,8 +70,8 @@ def test_the_source_does_not_grow() -> None:
     lines = {path: len(path.read_text().splitlines()) for path in FILES}
     laboratory = sum(n for path, n in lines.items() if path.is_relative_to(SOURCE / "lab"))
     # A ratchet: whoever makes it smaller lowers the number, a new feature has to raise it.
-    assert sum(lines.values()) - laboratory <= 9_440
-    assert sum(lines.values()) <= 14_830
+    assert sum(lines.values()) - laboratory <= 9_830
+    assert sum(lines.values()) <= 15_370
 
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -92,6 +92,25 @@ def audit(train: pd.DataFrame, evaluation: pd.DataFrame) -> Audit:
     )
 
 
+def both_labels(train: pd.DataFrame) -> list[dict[str, str]]:
+    """The pairs of a labelled pair frame that stand there as the same and as different.
+
+    Order, spelling and white space make no difference.
+
+    Returns:
+        One record a pair, in the order of the file: query1 and query2 of its first row, and the ids
+        of its rows "same" (label 1) and "different" (label 0).
+    """
+    keys = pd.Series(pair_keys(train, wording), index=train.index)
+    kinds = train.groupby(keys, sort=False)["label"].transform("nunique")
+    found = []
+    for _, rows in train[kinds > 1].groupby(keys[kinds > 1], sort=False):
+        ids = {label: ", ".join(rows["id"][rows["label"] == label]) for label in (0, 1)}
+        queries = {name: rows[name].iloc[0] for name in ("query1", "query2")}
+        found.append({**queries, "same": ids[1], "different": ids[0]})
+    return found
+
+
 def new_question_rows(train: pd.DataFrame, evaluation: pd.DataFrame) -> np.ndarray:
     """Which evaluation pairs have two questions that training does not know in any spelling.
 

@@ -20,17 +20,24 @@ from .text_table import records
 COLUMNS = ("id", "category", "query1", "query2", "label")
 UNLABELLED = -1
 
+MOST_CHARACTERS = 10_000  # of a question; what is longer is a file read wrongly
+
 _HEADER = ",".join(COLUMNS)
+_NOTHING = {"", "-", "--", "/", "nan", "null", "none", "nil", "n/a", "#n/a", "na", "nat"}
 _SYNONYMS = {"question1": "query1", "question2": "query2"}
 
 
 @dataclass(frozen=True)
 class PairTable:
-    """A validated pair frame, the file it came from, and how many rows had no label."""
+    """A validated pair frame, the file it came from, and how many rows had no label.
+
+    `nothing` are the lines on which a question is nothing, or a word that stands for nothing.
+    """
 
     frame: pd.DataFrame
     path: Path
     unlabelled_dropped: int
+    nothing: tuple[int, ...] = ()
 
 
 def read_pairs(path: Path, *, labelled: bool) -> PairTable:
@@ -43,7 +50,7 @@ def read_pairs(path: Path, *, labelled: bool) -> PairTable:
 
     Args:
         labelled: True (train, dev): rows whose label is empty, -1 or NaN are dropped and counted.
-            False (test): labels are optional, and every row is kept.
+            False (test): labels are optional, and every row is kept, also without a question.
 
     Raises:
         UserError: the file cannot be read as such a table; names file, line and column.
@@ -58,11 +65,14 @@ def read_pairs(path: Path, *, labelled: bool) -> PairTable:
     place = _find_columns(header, f"{path}, line {header_line}", labelled)
     line_of_id: dict[str, int] = {}
     pairs: list[dict[str, str | int]] = []
+    nothing = []
     for line, fields in rows:
         row = {name: fields[index] for name, index in place.items()}
-        for name, fault in _faults(row, line_of_id):
+        for name, fault in _faults(row, line_of_id, labelled):
             raise UserError(f"{path}, line {line}, column {header[place[name]]}: {fault}")
         line_of_id[row.get("id", "")] = line
+        if is_nothing(row["query1"]) or is_nothing(row["query2"]):
+            nothing.append(line)
         label = int(_number(row.get("label", "")))
         if label != UNLABELLED or not labelled:
             pairs.append({"id": str(len(pairs)), "category": "", **row, "label": label})
@@ -70,7 +80,12 @@ def read_pairs(path: Path, *, labelled: bool) -> PairTable:
         missing = f"none of its {len(rows)} rows has a label" if rows else "it has no rows"
         raise UserError(f"{path}: {missing}. Use a file with at least one pair.")
     frame = pd.DataFrame(pairs, columns=list(COLUMNS)).astype({"label": "int64"})
-    return PairTable(frame, path, len(rows) - len(pairs))
+    return PairTable(frame, path, len(rows) - len(pairs), tuple(nothing))
+
+
+def is_nothing(question: str) -> bool:
+    """Whether a question is blank, or a word by which spreadsheets and pandas say "nothing"."""
+    return unicodedata.normalize("NFKC", question).strip().lower() in _NOTHING
 
 
 def write_pairs(frame: pd.DataFrame, path: Path) -> None:
@@ -116,11 +131,19 @@ def _find_columns(header: list[str], where: str, labelled: bool) -> dict[str, in
     return place
 
 
-def _faults(row: dict[str, str], line_of_id: dict[str, int]) -> Iterator[tuple[str, str]]:
+def _faults(
+    row: dict[str, str], line_of_id: dict[str, int], labelled: bool
+) -> Iterator[tuple[str, str]]:
     """What is wrong with a row: column, fault and remedy. `line_of_id` has the rows before it."""
     for name in ("query1", "query2"):
-        if not row[name].strip():
+        if labelled and not row[name].strip():
             yield name, "the question is empty. Fill it in or remove the row."
+        if len(row[name]) > MOST_CHARACTERS:
+            yield (
+                name,
+                f"the question has {len(row[name]):,} characters; {MOST_CHARACTERS:,} are the most "
+                "that is read. Is this the right column? Shorten the text, or remove the row.",
+            )
     if "id" in row and not row["id"].strip():
         yield "id", "the id is empty. Fill it in, or remove the whole column to number the rows."
     if "id" in row and row["id"] in line_of_id:

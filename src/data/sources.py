@@ -19,7 +19,11 @@ SAMPLE = ROOT / "data" / "sample"
 
 _say = partial(click.echo, err=True)
 # The competition's own names end in a date; browsers add " (1)" to a repeated download.
-_FILE_NAME = re.compile(r"(train|dev|test)(\.example)?(_20200228)?( ?\(\d+\))?\.csv")
+_FILE_NAME = re.compile(
+    r"(train|dev|val|valid|validation|test)(\.example)?(_20200228)?( ?\(\d+\))?\.csv", re.IGNORECASE
+)
+_ROLES = {"val": "dev", "valid": "dev", "validation": "dev"}
+_LIKE_DATA = {".csv", ".tsv", ".txt", ".xlsx", ".xls", ".json", ".jsonl", ".gz", ".zip"}
 _NO_DATA = """
   ! The competition files are not here. This run uses the SAMPLE in data/sample,
   ! written for this project: its scores say nothing about the leaderboard.
@@ -47,6 +51,23 @@ class Sources:
         files: dict[Role, Path | None] = {"train": self.train, "dev": self.dev}
         files |= {"test": self.test, "external": self.external}
         return [(role, path) for role, path in files.items() if path]
+
+    @property
+    def read(self) -> str:
+        """The files as they are named, and what they are taken for where the name is another."""
+        return ", ".join(
+            path.name
+            if role == "external" or path.name.lower().startswith(role)
+            else f"{path.name} as {role}"
+            for role, path in self.roles
+        )
+
+    @property
+    def not_read(self) -> list[str]:
+        """Names of the other files beside them that look like data."""
+        read = {path for _, path in self.roles}
+        beside = (path for path in self.train.parent.iterdir() if path.suffix.lower() in _LIKE_DATA)
+        return sorted(path.name for path in beside if path not in read)
 
 
 def find_sources(config: DataConfig) -> Sources:
@@ -76,7 +97,8 @@ def find_data(directory: Path) -> dict[str, Path]:
     """The files of `directory` by role: "train", and "dev" and "test" where they exist.
 
     Recognised are train.csv, dev.csv, test.csv and the names under which the competition's
-    files circulate, such as `train_20200228 (1).csv` and `test.example_20200228.csv`.
+    files circulate, such as `train_20200228 (1).csv` and `test.example_20200228.csv`, in upper or
+    lower case; val, valid and validation are dev.
 
     Raises:
         TrainFileMissing: there is no training file, or no such directory.
@@ -86,16 +108,22 @@ def find_data(directory: Path) -> dict[str, Path]:
         raise UserError(f"{directory}: this is a file. Name the directory that holds train.csv.")
     found: dict[str, Path] = {}
     # The plain name, the shortest, comes first: it is the one that messages and hashes mention.
-    tables = sorted(directory.glob("*.csv"), key=lambda path: (len(path.name), path.name))
+    inside = directory.iterdir() if directory.is_dir() else ()
+    tables = sorted(
+        (path for path in inside if path.suffix.lower() == ".csv"),
+        key=lambda path: (len(path.name), path.name),
+    )
     for path in tables:
         if not (match := _FILE_NAME.fullmatch(path.name)):
             continue
         if path.is_dir():
             raise UserError(f"{path}: a directory stands in place of a file. Remove it.")
-        first = found.setdefault(match[1], path)
+        role = match[1].lower()
+        role = _ROLES.get(role, role)
+        first = found.setdefault(role, path)
         if sha256(path) != sha256(first):
             raise UserError(
-                f"{directory}: both '{first.name}' and '{path.name}' could be the {match[1]} "
+                f"{directory}: both '{first.name}' and '{path.name}' could be the {role} "
                 "file, and they differ. Keep one of them."
             )
     if "train" not in found:

@@ -7,13 +7,19 @@ among the three encodings below only), without a word.
 
 import codecs
 import csv
+import gzip
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO, Any
 
 from ..errors import UserError
 
 # Stands for bytes that are no character. (Who decodes gets a UnicodeDecodeError, which has an end.)
 _DAMAGE = "\udcff"
+_SEPARATORS = ",;\t"
+# csv's own limit of 131,072 characters a field is reported as if quotes were broken.
+csv.field_size_limit(2**31 - 1)
 codecs.register_error("mark", lambda error: (_DAMAGE, error.end))  # type: ignore[attr-defined]
 
 
@@ -24,15 +30,21 @@ def _encoding(path: Path) -> str:
     could pass for it and come out as nonsense: it is assumed only where more bytes are damaged
     than belong to Chinese characters, which have three bytes each.
     """
-    with open(path, "rb") as binary:
+    with _open(path, "rb") as binary:
         if binary.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             return "utf-16"
     damaged = chinese = 0
-    with open(path, encoding="utf-8", errors="mark") as file:
+    with _open(path, "rt", encoding="utf-8", errors="mark") as file:
         for line in file:
             damaged += line.count(_DAMAGE)
             chinese += sum("\u3400" <= character <= "\u9fff" for character in line)
     return "gb18030" if damaged > 3 * chinese else "utf-8"
+
+
+def _open(path: Path, mode: str, **options: str) -> IO:
+    """The file, or what is in it where it is a .gz."""
+    opener: Any = gzip.open if path.suffix.lower() == ".gz" else open
+    return opener(path, mode, **options)
 
 
 def lines(path: Path) -> Iterator[str]:
@@ -43,7 +55,7 @@ def lines(path: Path) -> Iterator[str]:
     """
     try:
         encoding = _encoding(path)
-        with open(path, encoding=encoding, errors="mark", newline="") as file:
+        with _open(path, "rt", encoding=encoding, errors="mark", newline="") as file:
             for number, line in enumerate(file, start=1):
                 if "\0" in line:
                     raise UserError(
@@ -56,21 +68,27 @@ def lines(path: Path) -> Iterator[str]:
                         f"{encoding.upper()}: damaged, cut short, or a mixture). Save it as UTF-8."
                     )
                 yield line.removeprefix("\ufeff") if number == 1 else line
-    except OSError as error:
-        reason = (error.strerror or "").lower()
+    except (OSError, EOFError, zlib.error) as error:  # the last two: half of a .gz
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise UserError(f"{path}: it cannot be read ({reason}). Check the name.") from error
 
 
-def records(path: Path, separator: str = ",") -> Iterator[tuple[int, list[str]]]:
+def separator_of(path: Path) -> str:
+    """Comma, semicolon or tab: what the header has most of, and a comma where it has none."""
+    header = next(lines(path), "")
+    return max(_SEPARATORS, key=header.count)
+
+
+def records(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Each record of a table with the number of the line on which it starts; no blank lines.
 
-    All have as many fields as the first one, the header.
+    All have as many fields as the first one, the header; see `separator_of`.
 
     Raises:
         UserError: as for `lines`; quotes that are not closed; more or fewer fields.
     """
     # strict=True: a quote that is never closed is an error and does not swallow the file's rest.
-    reader = csv.reader(lines(path), delimiter=separator, strict=True)
+    reader = csv.reader(lines(path), delimiter=separator_of(path), strict=True)
     line, width = 1, 0
     try:
         for fields in reader:

@@ -7,28 +7,38 @@ from tqdm import tqdm
 
 from ..config import Config
 from ..data.pairs import read_pairs
+from ..data.prepare import report_nothing
 from ..errors import UserError
 from ..layout import Layout
 from ..training.fold_model import load_fold_model
 from .finished import finished_run
 from .groups import MOST, candidate_pairs, group_sizes
 from .predicted import Predicted
-from .submission import write_submission
+from .submission import refuse_to_replace, write_submission
 
 
 def predict_file(
-    config: Config, layout: Layout, source: Path, target: Path, groups: bool = False
+    config: Config,
+    layout: Layout,
+    source: Path,
+    target: Path,
+    groups: bool = False,
+    force: bool = False,
 ) -> np.ndarray:
     """Write `id,label` for the pairs of `source` to `target`; returns the labels, int64[P].
 
     Args:
         groups: decide the candidates of a question together, not pair by pair.
+        force: replace a `target` that is no submission.
 
     Raises:
         UserError: the ensemble is not trained, or no longer what was tuned; the file cannot be
-            read, or has no groups.
+            read, or has no groups; `target` would be lost.
     """
-    frame = read_pairs(source, labelled=False).frame
+    refuse_to_replace(target, source, force)
+    table_read = read_pairs(source, labelled=False)
+    report_nothing(table_read, labelled=False)
+    frame = table_read.frame
     if groups and not np.any((group_sizes(frame) > 1) & (group_sizes(frame) <= MOST)):
         raise UserError(
             f"{source}: there are no groups to decide: no question stands as query1 in 2 to {MOST} "
@@ -53,5 +63,4 @@ def predict_file(
     alike = {name: mean[1] for name, mean in means.items() if len(mean) > 1}
     table = Predicted(frame, logits, alike)
     labels = decision.decide_groups(table) if groups else decision.decide(logits)
-    write_submission(frame, labels, target)
-    return labels
+    return write_submission(frame, labels, target)

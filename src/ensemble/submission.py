@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..config import EnsembleConfig
-from ..data.pairs import csv_text
+from ..data.pairs import csv_text, is_nothing
 from ..errors import UserError
 from ..files import atomic_path, write_json
 from ..layout import Layout
@@ -44,18 +44,44 @@ def submit_test(
     write_json(folder / "choice.json", asdict(choice))
 
 
-def write_submission(test: pd.DataFrame, labels: np.ndarray, target: Path) -> None:
+def write_submission(test: pd.DataFrame, labels: np.ndarray, target: Path) -> np.ndarray:
     """Write and validate, then put in place; an invalid file never takes the place of a valid one.
 
     Args:
         test: pair frame of the test file.
         labels: int[P], 0 or 1.
+
+    Returns:
+        The labels as they are written: a pair that lacks a question is different.
     """
+    questions = zip(test["query1"], test["query2"], strict=True)
+    lacking = [is_nothing(first) or is_nothing(second) for first, second in questions]
+    written = [0 if is_none else n for n, is_none in zip(labels.tolist(), lacking, strict=True)]
     with atomic_path(target) as temporary:
-        rows = zip(test["id"], labels.tolist(), strict=True)
-        content = csv_text([("id", "label"), *rows])
+        content = csv_text([("id", "label"), *zip(test["id"], written, strict=True)])
         temporary.write_text(content, encoding="utf-8", newline="")
         validate_submission(temporary, test)
+    return np.array(written)
+
+
+def refuse_to_replace(target: Path, source: Path, force: bool) -> None:
+    """See that writing a submission to `target` destroys nothing.
+
+    Raises:
+        UserError: it is the file that is read, by whatever name; or, without `force`, a file that
+            is no submission.
+    """
+    if not target.exists():
+        return
+    if source.exists() and target.samefile(source):
+        raise UserError(f"{target}: this file is read. Name another one for the labels.")
+    with open(target, "rb") as file:
+        is_submission = file.readline(100).strip() == b"id,label"
+    if not is_submission and not force:
+        raise UserError(
+            f"{target}: this file is there and is no submission. Name another one, or replace it "
+            "with --force."
+        )
 
 
 def validate_submission(path: Path, test: pd.DataFrame) -> None:

@@ -1,7 +1,7 @@
 """Optuna's search for weights, threshold and group rule, on out-of-fold predictions only."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,7 @@ import optuna
 from optuna.samplers import TPESampler
 from optuna.storages import InMemoryStorage, get_storage
 from optuna.study import StudyDirection
-from sqlalchemy import create_engine
+from sqlalchemy import URL, create_engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from ..config import Config
@@ -31,19 +31,34 @@ def write_decision(config: Config, layout: Layout, folder: Path) -> None:
     """Write decision.json, tuned on all folds, and cross_fitted.npy, tuned without each fold."""
     train = Predicted.out_of_fold(layout)
     # Machines that share a storage share a study only when they search the same thing.
-    columns = [train.frame["label"].to_numpy(), *train.logits.values(), *train.alike.values()]
-    content = hashlib.sha256(b"".join(column.tobytes() for column in columns)).hexdigest()[:12]
+    columns = [
+        train.frame["label"].to_numpy(),
+        layout.fold_numbers(),
+        *train.logits.values(),
+        *train.alike.values(),
+    ]
+    digest = hashlib.sha256(b"".join(column.tobytes() for column in columns))
+    digest.update(repr((list(train.logits), list(train.alike), config.tune.seed)).encode())
+    content = digest.hexdigest()[:12]
     search = Search(
         config.tune.trials,
         config.tune.seed,
-        config.optuna.storage or f"sqlite:///{folder.resolve() / 'study.db'}",
+        config.optuna.storage or _sqlite(folder.resolve() / "study.db"),
         config.optuna.storage is not None,
         f"{config.profile}-{content}",
     )
-    tuned = partial(tune, search)
+    failed = set(layout.learned_nothing())
+    if failed == set(train.logits):  # then there is nothing better to take
+        failed = set()
+    tuned = partial(tune, search, failed=failed)
     cross_fitted = cross_fitted_labels(train, layout.fold_numbers(), tuned)
     save_array(folder / "cross_fitted.npy", cross_fitted)
     write_json(folder / "decision.json", asdict(tuned(train, "all-folds")))
+
+
+def _sqlite(path: Path) -> str:
+    """Its URL; the path may hold what means something in a URL (?, #, %)."""
+    return URL.create("sqlite", database=str(path)).render_as_string()
 
 
 def check_storage(url: str) -> None:
@@ -116,7 +131,7 @@ class Search:
         return study.best_params
 
 
-def tune(search: Search, train: Predicted, part: str) -> Decision:
+def tune(search: Search, train: Predicted, part: str, failed: Collection[str] = ()) -> Decision:
     """Weights, threshold and group rule of the lowest log loss.
 
     Accuracy, the competition's metric, is a step function of them: the best of many trials owes its
@@ -127,11 +142,13 @@ def tune(search: Search, train: Predicted, part: str) -> Decision:
     Args:
         train: out-of-fold predictions with labels 0 and 1.
         part: names the studies.
+        failed: members whose weight is 0.
     """
     labels = train.frame["label"].to_numpy()
-    equal = {f"weight/{name}": 1.0 for name in train.logits} | {"threshold": 0.0}
-    best = search.minimise(part, partial(_pair_loss, train.logits, labels), equal)
-    raw = {name: best[f"weight/{name}"] for name in train.logits}
+    able = {name: logits for name, logits in train.logits.items() if name not in failed}
+    equal = {f"weight/{name}": 1.0 for name in able} | {"threshold": 0.0}
+    best = search.minimise(part, partial(_pair_loss, able, labels), equal)
+    raw = {name: best.get(f"weight/{name}", 0.0) for name in train.logits}
     weights = {name: value / sum(raw.values()) for name, value in raw.items()}
 
     prior = CountPrior.of(train.frame)

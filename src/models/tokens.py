@@ -63,14 +63,12 @@ class Tokens:
     def to(self, device: torch.device) -> "Tokens":
         """The same tokens on another device."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return replace(
-            self,
-            **{
-                name: value.to(device, non_blocking=True)
-                for name, value in values.items()
-                if isinstance(value, Tensor)
-            },
-        )
+        moved = {
+            name: value.to(device, non_blocking=True)
+            for name, value in values.items()
+            if isinstance(value, Tensor)
+        }
+        return replace(self, **moved)  # type: ignore[arg-type]  # tensors in the place of tensors
 
     # Once a batch, not once a layer.
     @cached_property

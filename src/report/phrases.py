@@ -9,6 +9,7 @@ from typing import Any
 
 ABSENT = "–"
 ENSEMBLE, IN_GROUPS = "ensemble", "ensemble, in groups"
+FEWEST_PAIRS = 30  # of which an interval is given: of fewer, resampling knows too little
 Scores = Mapping[str, Any]  # a member's or the ensemble's entry in metrics.json
 
 
@@ -65,7 +66,14 @@ def score(value: float | None, interval: Sequence[float] | None = None) -> str:
 
 
 def notes(metrics: Mapping[str, Any]) -> Iterator[str]:
-    """What has to be read with the table: the gain, groups, the leak audit, what was left out."""
+    """What has to be read with the table: the gain, groups, the data's faults, the leak audit."""
+    failed = {
+        n: m["learned_nothing"] for n, m in metrics["members"].items() if m["learned_nothing"]
+    }
+    is_hopeless = len(failed) == len(metrics["members"])
+    for name, over in failed.items():
+        weight = "no member did: do not use the submission" if is_hopeless else "its weight is 0"
+        yield f"FAILED: {name} learned nothing {over}; {weight}"
     found = metrics.get("gain_over_best_member")
     if found:
         difference, low, high = (100 * x for x in (found["cv_difference"], *found["interval"]))
@@ -82,7 +90,18 @@ def notes(metrics: Mapping[str, Any]) -> Iterator[str]:
     audit = metrics.get("audit")
     verdict = audit["verdict"] if audit else "not audited: there is no labelled dev file"
     yield f"Leak audit: {verdict}"
+    if metrics["both_labels"]:
+        yield (
+            f"{len(metrics['both_labels'])} pair(s) of train stand there as the same and as "
+            "different; training reads them as they stand, and the report lists them"
+        )
     count = metrics.get("dev_pairs_left_out", 0)
+    dev = metrics["data"].get("dev")
+    if dev and dev["pairs"] - count < FEWEST_PAIRS:
+        yield (
+            f"Dev has fewer than {FEWEST_PAIRS} pairs to score: too few for an interval, and its "
+            "accuracy says little"
+        )
     if count:
         yield (
             f"{count} of {metrics['data']['dev']['pairs']:,} dev pairs stand in what was trained "

@@ -19,7 +19,7 @@ from . import figures
 from .by_group import by_size, under_damage
 from .intervals import accuracy_interval, paired_difference
 from .page import write_report
-from .phrases import ENSEMBLE, IN_GROUPS
+from .phrases import ENSEMBLE, FEWEST_PAIRS, IN_GROUPS
 from .scores import accuracy, confident_mistakes, per_category
 
 _NEW_QUESTIONS = ("dev_accuracy_new_questions", "dev_interval_new_questions")
@@ -50,24 +50,15 @@ def summarise(
     }
     best = max(out_of_fold, key=lambda name: scores[name]["cv_accuracy"])
     gain = paired_difference(labels, decided[ENSEMBLE], decided[best], component)
-    members = {
-        name: {
-            "architecture": member.architecture,
-            "encoder": member.encoder,
-            "loaded": read_json(layout.fold_model(name, 0) / "member.json")["loaded"],
-            **scores[name],
-            "weight": decision.weights[name],
-        }
-        for name, member in config.members.items()
-    }
     facts = read_json(layout.facts_file)
     metrics = {
         "profile": config.profile,
         "data": facts["files"],
         "is_sample": facts["is_sample"],
         "audit": facts["audit"],
+        "both_labels": facts["both_labels"],
         "dev_pairs_left_out": dev.left_out,
-        "members": members,
+        "members": _members(config, layout, scores, decision),
         "ensemble": scores[ENSEMBLE] | {"threshold": decision.threshold},
         "in_groups": scores[IN_GROUPS] | asdict(decision.groups),
         "by_size": [asdict(row) for row in by_size(train, cross_fitted)],
@@ -84,6 +75,23 @@ def summarise(
     pictures = _draw(layout, train, blended, decision, cross_fitted)
     mistakes = confident_mistakes(train, blended, decision.threshold)
     write_report(metrics, pictures, mistakes, layout.results / "report.html")
+
+
+def _members(
+    config: Config, layout: Layout, scores: Mapping[str, dict], decision: Decision
+) -> dict[str, dict[str, Any]]:
+    failed = layout.learned_nothing()
+    return {
+        name: {
+            "architecture": member.architecture,
+            "encoder": member.encoder,
+            "loaded": read_json(layout.fold_model(name, 0) / "member.json")["loaded"],
+            **scores[name],
+            "weight": decision.weights[name],
+            "learned_nothing": _said(failed.get(name)),
+        }
+        for name, member in config.members.items()
+    }
 
 
 class _DevScores:
@@ -129,15 +137,21 @@ def _trained_on(layout: Layout, fold: int) -> list[Pair]:
     return pair_keys(read_pairs(layout.training_part_file(fold), labelled=True).frame, wording)
 
 
+def _said(failed: tuple[str, list[int]] | None) -> str | None:
+    """Over what, and on which folds, a member has learned nothing."""
+    return failed and f"over {failed[0]} on fold {', '.join(map(str, failed[1]))}"
+
+
 def _positive(logits: np.ndarray) -> np.ndarray:
     return (logits > 0).astype(np.int64)
 
 
 def _scores(frame: pd.DataFrame, predicted: np.ndarray, component: np.ndarray, kind: str) -> dict:
     labels = frame["label"].to_numpy()
+    interval = accuracy_interval(labels, predicted, component)
     return {
         f"{kind}_accuracy": accuracy(labels, predicted),
-        f"{kind}_interval": list(accuracy_interval(labels, predicted, component)),
+        f"{kind}_interval": list(interval) if len(frame) >= FEWEST_PAIRS else None,
     }
 
 

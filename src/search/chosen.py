@@ -34,7 +34,7 @@ def choose(config: Config, layout: Layout, architecture: str) -> Chosen:
 
     A search needs one vector a question, so one model answers and not the ensemble. Members whose
     encoder is not a transformers model are left out, because no other tool could load them. The
-    loss is that of the kept epoch on the fold's own rows; the official dev file plays no part.
+    loss is that of the last epoch on the fold's own rows; the official dev file plays no part.
 
     Args:
         architecture: "siamese" or "cross".
@@ -58,7 +58,7 @@ def choose(config: Config, layout: Layout, architecture: str) -> Chosen:
             folder = layout.fold_model(name, fold)
             if (folder / "done.json").is_file() and (folder / WEIGHTS).is_file():
                 trained = read_member(folder)
-                loss = min(epoch["valid_loss"] for epoch in read_json(folder / "history.json"))
+                loss = read_json(folder / "history.json")[-1]["valid_loss"]
                 found.append(Chosen(name, trained, fold, folder, loss))
     if not found:
         raise UserError(

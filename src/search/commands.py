@@ -23,12 +23,18 @@ _RATE_PAIRS = 256  # on which the cross-encoder's speed is measured
 
 
 def search(
-    config: Config, query: str | None, path: Path, top: int, rerank: bool, interactive: bool
+    config: Config,
+    query: str | None,
+    corpus: Path,
+    column: str | None,
+    top: int,
+    rerank: bool,
+    interactive: bool,
 ) -> None:
     """Print the questions nearest to one query, or to each line of standard input."""
     if not interactive and query is None:
         raise UserError("Give a question to look for, or --interactive.")
-    matcher, index = _open(config, path)
+    matcher, index = _open(config, corpus, column)
     if rerank:
         _say(f"reranked by {matcher.chosen_cross}")
     if query is not None:
@@ -60,11 +66,11 @@ def nearest_questions(
     return [Hit(row, questions[row], score) for row, score in found]
 
 
-def mine(config: Config, path: Path, top: int) -> None:
+def mine(config: Config, corpus: Path, column: str | None, top: int) -> None:
     """Print the most similar pairs, and what a cross-encoder would have taken for all of them."""
     from .mine import mine as mine_pairs
 
-    matcher, index = _open(config, path)
+    matcher, index = _open(config, corpus, column)
     started = time.perf_counter()
     pairs = mine_pairs(index, top)
     searching = time.perf_counter() - started
@@ -109,13 +115,13 @@ def cross_encoder_rate(matcher: Matcher, index: Index) -> float:
     return len(pairs) / (time.perf_counter() - started)
 
 
-def clusters(config: Config, path: Path) -> None:
+def clusters(config: Config, corpus: Path, column: str | None) -> None:
     """Print every question with its group and the group's representative, largest first."""
     from .cluster import cluster, refuse_too_many
     from .threshold import threshold
 
-    refuse_too_many(len(read_questions(path).questions))
-    matcher, index = _open(config, path)
+    refuse_too_many(len(read_questions(corpus, column).questions))
+    matcher, index = _open(config, corpus, column)
     cut = threshold(matcher)
     groups = cluster(index.vectors, cut)
     questions, counts = index.corpus.questions, index.corpus.counts
@@ -196,13 +202,13 @@ def _matcher(config: Config) -> Matcher:
     return matcher
 
 
-def _open(config: Config, path: Path) -> tuple[Matcher, Index]:
+def _open(config: Config, path: Path, column: str | None) -> tuple[Matcher, Index]:
     matcher = _matcher(config)
-    return matcher, _index(path, matcher)
+    return matcher, _index(path, matcher, column)
 
 
-def _index(path: Path, matcher: Matcher) -> Index:
-    index = open_index(path, matcher)
+def _index(path: Path, matcher: Matcher, column: str | None = None) -> Index:
+    index = open_index(path, matcher, column)
     corpus = index.corpus
     if corpus.repeated or corpus.wordless:
         _say(

@@ -1,4 +1,4 @@
-"""Read a corpus of questions: CSV, TSV, JSONL, or plain text with one question a line."""
+"""Read a corpus of questions: CSV, TSV, JSON, JSONL, or plain text with one question a line."""
 
 import json
 import unicodedata
@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,6 @@ from ..errors import UserError
 
 _PAIRS = [["query1", "query2"], ["question1", "question2"]]
 _SINGLES = ["question", "query", "问题", "sentence", "text", *_PAIRS[0], *_PAIRS[1]]
-_SEPARATORS = {".csv": ",", ".tsv": "\t"}
 
 
 @dataclass(frozen=True)
@@ -42,18 +42,22 @@ def is_readable(text: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def read_questions(path: Path) -> Corpus:
+def read_questions(path: Path, column: str | None = None) -> Corpus:
     """Read a file line by line; its distinct entries are all that is held in memory.
 
-    CSV and TSV need a header that names a column `question`, `query`, `问题`, `sentence` or `text`
-    (the first of these that is there: the `text` beside a `question` is often its answer), or
-    `query1` and `query2` (both are read); a single column of another name is a plain list. A line
-    of JSONL is a string or an object with such keys. UTF-8, UTF-16 with BOM, or GB18030.
+    A table (.csv, .tsv; commas, semicolons or tabs) needs a header that names a column `question`,
+    `query`, `问题`, `sentence` or `text` (the first of these that is there: the `text` beside a
+    `question` is often its answer), or `query1` and `query2` (both are read); a single column of
+    another name is a plain list. A line of .jsonl and an item of .json is a string or an object
+    with such keys. Any of them may be a .gz. UTF-8, UTF-16 with BOM, or GB18030.
+
+    Args:
+        column: the one to read, where its name is none of these.
 
     Raises:
         UserError: the file cannot be read, mixes encodings, or holds no question.
     """
-    counts = Counter(entry.strip() for entry in _entries(path))
+    counts = Counter(entry.strip() for entry in _entries(path, column))
     wordless = sum(counts.pop(text) for text in list(counts) if not has_words(text))
     if not counts:
         state = (
@@ -63,53 +67,79 @@ def read_questions(path: Path) -> Corpus:
     return Corpus(path, list(counts), np.fromiter(counts.values(), np.int64), wordless)
 
 
-def _entries(path: Path) -> Iterator[str]:
-    suffix = path.suffix.lower()
-    if suffix in _SEPARATORS:
-        return _table_entries(path, _SEPARATORS[suffix])
+def _entries(path: Path, column: str | None) -> Iterator[str]:
+    inner = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    suffix = inner.suffix.lower()
+    if suffix in (".csv", ".tsv"):
+        return _table_entries(path, column)
+    if suffix == ".json":
+        return _array_entries(path, column)
     if suffix in (".jsonl", ".ndjson"):
-        return _json_entries(path)
+        return _json_entries(path, column)
     return (entry for line in lines(path) for entry in line.splitlines())
 
 
-def _table_entries(path: Path, separator: str) -> Iterator[str]:
-    rows = records(path, separator)
+def _table_entries(path: Path, column: str | None) -> Iterator[str]:
+    rows = records(path)
     line, header = next(rows, (1, []))
     names = [unicodedata.normalize("NFKC", name).strip().lower() for name in header]
-    columns = [names.index(name) for name in _question_columns(names)]
-    if len(header) == 1 and not columns:  # a plain list that is called .csv
+    columns = [names.index(name) for name in _question_columns(names, column)]
+    if len(header) == 1 and not columns and column is None:  # a plain list that is called .csv
         columns = [0]
         yield header[0]
     if header and not columns:
         raise UserError(
             f"{path}, line {line}: there is no column of questions (found: {', '.join(header)}). "
-            "Name one of them 'question', or 'query1' and 'query2' in a table of pairs."
+            "Choose one of them by --column NAME, or call it 'question' ('query1' and 'query2' in "
+            "a table of pairs)."
         )
     for _, fields in rows:
         if any(fields):
             yield from (fields[index] for index in columns)
 
 
-def _question_columns(names: Collection[str]) -> list[str]:
+def _question_columns(names: Collection[str], column: str | None) -> list[str]:
     """Those of `names` that hold questions: a pair of columns, else the first single one."""
+    if column is not None:
+        wanted = unicodedata.normalize("NFKC", column).strip().lower()
+        return [name for name in (column, wanted) if name in names][:1]
     choices = [*_PAIRS, *([name] for name in _SINGLES)]
     return next((choice for choice in choices if all(name in names for name in choice)), [])
 
 
-def _json_entries(path: Path) -> Iterator[str]:
+def _json_entries(path: Path, column: str | None) -> Iterator[str]:
     for number, line in enumerate(lines(path), start=1):
         if not line.strip():
             continue
-        try:
-            content = json.loads(line)
-        except ValueError as error:
-            raise UserError(f"{path}, line {number}: this is not JSON ({error}).") from error
-        found = [content]
-        if isinstance(content, dict):
-            found = [content[name] for name in _question_columns(content)]
-        if not found or not all(isinstance(text, str) and is_readable(text) for text in found):
-            raise UserError(
-                f"{path}, line {number}: no question here. Write a string, or an object with a "
-                "string under 'question' (or 'query1' and 'query2')."
-            )
-        yield from found
+        place = f"{path}, line {number}"
+        yield from _json_questions(_parsed(line, place), column, place)
+
+
+def _array_entries(path: Path, column: str | None) -> Iterator[str]:
+    """The items of one JSON array; a .json of several values is read as JSONL."""
+    text = "".join(lines(path))
+    if not text.lstrip().startswith("["):
+        yield from _json_entries(path, column)
+        return
+    for number, item in enumerate(_parsed(text, str(path)), start=1):
+        yield from _json_questions(item, column, f"{path}, item {number}")
+
+
+def _parsed(text: str, place: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{place}: this is not JSON ({error}).") from error
+
+
+def _json_questions(content: Any, column: str | None, place: str) -> list[str]:
+    found = [content]
+    if isinstance(content, dict):
+        found = [content[name] for name in _question_columns(content, column)]
+    if not found or not all(isinstance(text, str) and is_readable(text) for text in found):
+        keys = f" (found: {', '.join(content)})" if isinstance(content, dict) else ""
+        raise UserError(
+            f"{place}: no question here{keys}. Write a string, or an object with a string under "
+            "'question' (or 'query1' and 'query2'), or name its key by --column."
+        )
+    return found

@@ -58,10 +58,11 @@ class Index:
         return approximate_nearest(queries, self.vectors, self.cells, top)
 
 
-def open_index(path: Path, matcher: Matcher) -> Index:
+def open_index(path: Path, matcher: Matcher, column: str | None = None) -> Index:
     """The index of a corpus, from its folder `NAME.index` beside the file or made now.
 
-    It is made again when the corpus, the weights, the settings or the code that makes it change.
+    It is made again when the corpus, its `column`, the weights, the settings or the code that makes
+    it change.
 
     Raises:
         UserError: the corpus cannot be read, or its folder not be written.
@@ -73,19 +74,26 @@ def open_index(path: Path, matcher: Matcher) -> Index:
         matcher.identity,
         lambda questions, out: matcher.encode(questions, out, title),
         [encode, *code_of_member(matcher.bi.member)],
+        column,
     )
 
 
 def build_index(
-    path: Path, width: int, model: dict[str, Any], fill: Fill, code: Sequence[Callable] = ()
+    path: Path,
+    width: int,
+    model: dict[str, Any],
+    fill: Fill,
+    code: Sequence[Callable] = (),
+    column: str | None = None,
 ) -> Index:
     """`open_index` for any encoder.
 
     Args:
         width: components of a vector; `fill` writes them.
         model: what identifies the encoder, and `code`: the functions that it is made of.
+        column: of the corpus, see `read_questions`.
     """
-    corpus = read_questions(path)
+    corpus = read_questions(path, column)
     folder = path.with_name(f"{path.name}.index")
     if folder.is_dir() and any(folder.iterdir()) and not _is_ours(folder):
         raise UserError(
@@ -96,7 +104,7 @@ def build_index(
         folder,
         partial(_write_index, corpus, width, fill),
         reads=[path],
-        settings={"model": model, "exact_limit": EXACT_LIMIT},
+        settings={"model": model, "exact_limit": EXACT_LIMIT, "column": column},
         code=[read_questions, *code],
     )
     try:

@@ -21,7 +21,7 @@ from ..models.registry import load_encoder
 from ..pipeline import Pipeline
 from ..training.fold_model import FoldModel, load_fold_model
 from .chosen import Chosen, choose
-from .corpus import has_words
+from .corpus import has_words, is_readable
 from .encode import Reading, average, encode
 from .nearest import exact_nearest
 
@@ -122,8 +122,13 @@ class Matcher:
         """Vector float32[1, H] of one question that a person typed.
 
         Raises:
-            UserError: there is no letter or digit in it.
+            UserError: there is no letter or digit in it, or it came in another encoding.
         """
+        if not is_readable(query):
+            raise UserError(
+                "The question is not in the terminal's encoding. Type it in UTF-8, or name the "
+                "encoding of what is piped in: PYTHONIOENCODING=gbk bash run.sh search …"
+            )
         if not has_words(query):
             raise UserError(
                 f"There is no letter or digit in the question {query.strip()!r}, so there is "
@@ -132,12 +137,16 @@ class Matcher:
         return self.encode([query.strip()])
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
-        """Probabilities float64[P] that the two questions are the same, by the bi-encoder."""
+        """Probabilities float64[P] that the two questions are the same, by the bi-encoder.
+
+        Raises:
+            UserError: something is no pair of questions; names its position.
+        """
         return _probabilities(self.bi, pairs)
 
     def rerank(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
-        """Probabilities float64[P] by the cross-encoder, which reads both orders of a pair, in
-        the precision of its own member unless another was asked for."""
+        """As `score`, by the cross-encoder, which reads both orders of a pair, in the precision
+        of its own member unless another was asked for."""
         return _probabilities(self.cross, pairs)
 
     def search(self, query: str, questions: Sequence[str], top: int = 5) -> list[Hit]:
@@ -151,6 +160,23 @@ class Matcher:
 
 
 def _probabilities(model: FoldModel, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+    for number, pair in enumerate(pairs):
+        if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
+            raise UserError(f"pair {number}: {pair!r} is no pair. Give two questions each.")
+        for question, which in zip(pair, ("first", "second"), strict=True):
+            refuse_what_is_no_question(question, f"pair {number}: its {which} question")
     if len(pairs) == 0:
         return np.zeros(0)
     return expit(model.predict(pd.DataFrame(list(pairs), columns=["query1", "query2"])))
+
+
+def refuse_what_is_no_question(question: Any, name: str) -> None:
+    """See that a question is a text with something in it.
+
+    Raises:
+        UserError: it is not; says so of `name`.
+    """
+    if not isinstance(question, str):
+        raise UserError(f"{name} is {question!r}, which is no text.")
+    if not question.strip():
+        raise UserError(f"{name} is blank.")

@@ -21,7 +21,8 @@ from ..models.api import PairModel, Tokenizer
 from ..models.published import origin
 from ..models.registry import build_model, find_source, read_pairs_for
 from .checkpoint import History, under
-from .loop import Conduct, LabelledPairs, train
+from .learned import CONSTANT, has_learned, once_more
+from .loop import Conduct, LabelledPairs, TrainingFailed, train
 from .objective import Objective
 from .vocabulary import cut_vocabulary, occurring_ids
 
@@ -110,39 +111,65 @@ def train_fold_model(
     """Train on a fold's training part and write the weights.
 
     All epochs are trained: the fold's own rows, which score the model, choose nothing. Where memory
-    runs out it begins again with half as many pairs in a batch, twice accumulated.
+    runs out it begins again with half as many pairs in a batch, twice accumulated. Where nothing
+    was learned it begins again, once, with another seed and half the learning rates.
 
     Args:
         swap: chance that a pair is read in reverse order.
         start: weights of another member, trained on the same rows; its encoder is trained on.
         folder: receives model.safetensors, member.json (the settings, by which the weights are
-            loaded again, and what the encoder was loaded from), history.json, and oof.npy, the
-            logits of the fold's own rows.
-    """
-    checkpoint = folder / "checkpoint.safetensors"
-    title = f"{folder.parent.name} fold {files.fold}"
+            loaded again, what the encoder was loaded from, and whether anything was learned),
+            history.json, and oof.npy, the logits of the fold's own rows.
 
-    def fit_fold(tried: MemberConfig) -> tuple[MemberConfig, FoldModel, History, np.ndarray]:
+    Raises:
+        TrainingFailed: the second time, too, the loss is not finite or all answers are the same.
+    """
+    title = f"{folder.parent.name} fold {files.fold}"
+    part, own = read_pairs(files.part, labelled=True).frame, files.own_rows()
+    majority = int(part["label"].mean() > 0.5)
+    checkpoints = [folder / f"checkpoint{mark}.safetensors" for mark in ("", "-again")]
+
+    def fit_fold(tried: MemberConfig) -> tuple[FoldModel, History, np.ndarray]:
+        seed = fold_seed(tried, files.fold)
         model, tokenizer = build_model(tried, pretrained, seed)
         network = FoldModel(model, tokenizer, tried)
         if start is not None:
             network.model.encoder.load_state_dict(under("encoder.", load_file(start)))
-        part, own = read_pairs(files.part, labelled=True).frame, files.own_rows()
         conduct = Conduct(title, seed, swap, checkpoint)
-        return tried, network, *fit(network, part, own, Objective.of(tried), conduct)
+        return network, *fit(network, part, own, Objective.of(tried), conduct)
 
-    seed = fold_seed(member, files.fold)
-    tried, network, history, logits = in_memory(member, fit_fold, title)
-    processes = PartialState()
-    if processes.is_main_process:  # all hold the same weights; one writes them
-        with atomic_path(folder / WEIGHTS) as temporary:
-            save_tensors(network.model.compact_state(), temporary)
-        save_array(folder / "oof.npy", logits)
-        write_json(folder / "history.json", history)
+    for attempt, checkpoint in zip((member, once_more(member)), checkpoints, strict=True):
+        is_last = checkpoint is checkpoints[-1]
+        try:
+            network, history, logits = in_memory(attempt, fit_fold, title)
+        except TrainingFailed as error:
+            if is_last:
+                raise
+            print(f"  ! {error}", file=sys.stderr)
+            learned = False
+        else:
+            learned = has_learned(own, logits, majority)
+        if learned:
+            break
+        then = "" if is_last else ": again, with another seed and half the rates"
+        print(f"  ! {title}: nothing was learned over {CONSTANT[majority]}{then}", file=sys.stderr)
+    if PartialState().is_main_process:  # all hold the same weights; one writes them
         loaded = origin(Path(find_source(member.encoder, pretrained)))
-        write_json(folder / SETTINGS, {"member": tried.model_dump(mode="json"), "loaded": loaded})
-        checkpoint.unlink(missing_ok=True)
-    processes.wait_for_everyone()
+        facts = {"loaded": loaded, "learned_nothing_over": None if learned else CONSTANT[majority]}
+        _write(folder, network, facts, history, logits)
+        for checkpoint in checkpoints:
+            checkpoint.unlink(missing_ok=True)
+    PartialState().wait_for_everyone()
+
+
+def _write(
+    folder: Path, network: FoldModel, facts: dict, history: History, logits: np.ndarray
+) -> None:
+    with atomic_path(folder / WEIGHTS) as temporary:
+        save_tensors(network.model.compact_state(), temporary)
+    save_array(folder / "oof.npy", logits)
+    write_json(folder / "history.json", history)
+    write_json(folder / SETTINGS, {"member": network.member.model_dump(mode="json")} | facts)
 
 
 def in_memory(member: MemberConfig, work: Callable[[MemberConfig], T], title: str) -> T:

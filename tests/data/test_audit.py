@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from src.data.audit import audit, new_question_rows
+from src.data.audit import audit, both_labels, new_question_rows
 from src.data.pairs import read_pairs
 
 QUESTIONS = st.sampled_from(["甲?", "甲？", "乙", "丙", "丁", "戊", "ＣＴ贵吗", "CT贵吗"])
@@ -54,6 +54,24 @@ def test_audit_counts_a_small_case():
     assert new_question_rows(train, evaluation).tolist() == [False] * 4 + [True]
     assert found.new_pairs == 1
     assert json.loads(json.dumps(found.as_dict()))["verdict"] == found.verdict
+
+
+def test_pairs_with_both_labels_are_found_in_every_spelling():
+    pairs = [("甲", "乙", 1), ("丙", "ＣＴ 贵", 0), ("乙", "甲", 0), ("CT贵？", "丙", 1)]
+    others = [("甲", "乙", 1), ("甲", "丙", 0), ("甲", "丙", 0)]
+    assert both_labels(frame(pairs + others)) == [
+        {"query1": "甲", "query2": "乙", "same": "0, 4", "different": "2"},
+        {"query1": "丙", "query2": "ＣＴ 贵", "same": "3", "different": "1"},
+    ]
+    assert both_labels(frame(others)) == []
+
+
+@given(PAIRS, st.randoms(use_true_random=False))
+def test_neither_order_nor_direction_changes_which_pairs_have_both_labels(pairs, random):
+    labelled = [pair for pair in pairs if pair[2] >= 0]
+    other = [(b, a, label) if random.random() < 0.5 else (a, b, label) for a, b, label in labelled]
+    random.shuffle(other)
+    assert len(both_labels(frame(labelled))) == len(both_labels(frame(other)))
 
 
 @pytest.mark.parametrize(

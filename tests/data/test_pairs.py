@@ -155,7 +155,10 @@ def test_test_file_without_labels_keeps_ids_and_order(tmp_path: Path) -> None:
         (TABLE + "4,,甲,怎么,办,1\n", ["line 4", "6 fields", "5", "double quotes"]),
         (TABLE + '4,,"甲,乙,1\n5,,丙,丁,1\n', ["line 4", "quotes"]),
         (TABLE + '4,,"甲"呢,乙,1\n', ["line 4", "quotes"]),
-        (TABLE + f'4,,"{"咳" * 200_000}",乙,1\n', ["line 4", "field limit"]),
+        (
+            TABLE + f'4,,"{"咳" * 200_000}",乙,1\n',
+            ["line 4", "column query1", "200,000 characters"],
+        ),
     ],
 )
 def test_faults_are_located(tmp_path: Path, text: str, parts: list[str]) -> None:
@@ -181,6 +184,28 @@ def test_line_numbers_count_line_breaks_inside_quotes_and_blank_lines(
 def test_an_unclosed_quote_does_not_swallow_a_test_file(tmp_path: Path) -> None:
     text = 'query1,query2\n甲,乙\n丙,"丁\n戊,己\n庚,辛\n'
     assert "line 3" in message(tmp_path, text, labelled=False)
+
+
+@pytest.mark.parametrize("word", ["nan", "NULL", " None ", "#N/A", "-", "ＮＡＮ"])
+def test_words_for_nothing_are_found_by_their_lines(tmp_path: Path, word: str) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text(f"{TABLE}4,,甲,{word},1\n5,,{word},乙,0\n6,,NaN值高吗,乙,0\n", "utf-8")
+    table = read_pairs(path, labelled=True)
+    assert table.nothing == (4, 5) and len(table.frame) == 5
+
+
+def test_a_test_file_keeps_rows_without_a_question(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text("id,query1,query2\n1,甲,\n2,甲,乙\n3,\u3000,乙\n", "utf-8")
+    table = read_pairs(path, labelled=False)
+    assert table.frame["id"].tolist() == ["1", "2", "3"] and table.nothing == (2, 4)
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_other_separators(tmp_path: Path, separator: str) -> None:
+    rows = [["id", "query1", "query2", "label"], ["7", "咳嗽,怎么办", "他没事", "1"]]
+    text = "\n".join(separator.join(row) for row in rows)
+    assert read(tmp_path, text) == [("7", "", "咳嗽,怎么办", "他没事", 1)]
 
 
 def test_bad_labels_are_an_error_in_test_files_too(tmp_path: Path) -> None:

@@ -25,6 +25,10 @@ def make(directory: Path, *names: str) -> Path:
         ("train.csv", "dev.csv", "test.csv"),
         ("train_20200228.csv", "dev_20200228.csv", "test.example_20200228.csv"),
         ("train_20200228 (1).csv", "dev_20200228 (2).csv", "test_20200228.csv"),
+        ("TRAIN.CSV", "Dev.csv", "test.CSV"),
+        ("train.csv", "val.csv", "test.csv"),
+        ("train.csv", "validation.csv", "test.csv"),
+        ("train.csv", "VALID.csv", "test.csv"),
     ],
 )
 def test_names_under_which_the_files_circulate(
@@ -36,6 +40,13 @@ def test_names_under_which_the_files_circulate(
     (tmp_path / dev).unlink()
     (tmp_path / test).unlink()
     assert find_data(tmp_path) == {"train": tmp_path / train}
+
+
+def test_what_is_read_as_what_and_what_is_not_is_said(tmp_path: Path) -> None:
+    make(tmp_path, "Train.csv", "val.csv", "testA.csv", "notes.xlsx", "picture.png")
+    found = find_sources(DataConfig(dir=tmp_path))
+    assert found.read == "Train.csv, val.csv as dev"
+    assert found.not_read == ["notes.xlsx", "testA.csv"]
 
 
 def test_two_candidates_must_have_the_same_content(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from src.ensemble import tune as tune_module
 from src.ensemble.combine import Decision, blend
 from src.ensemble.cross_fit import cross_fitted_labels
 from src.ensemble.predicted import Predicted
-from src.ensemble.submission import validate_submission, write_submission
+from src.ensemble.submission import refuse_to_replace, validate_submission, write_submission
 from src.ensemble.tune import Search, tune
 from src.errors import UserError
 
@@ -268,6 +268,36 @@ def test_any_other_label_is_refused(folder: Path, label: str) -> None:
 def test_another_shape_is_refused(tmp_path: Path, rows: list[list[str]]) -> None:
     with pytest.raises(UserError):
         validate_submission(write_rows(tmp_path / "d.csv", rows), frame_of(["a", "b"]))
+
+
+def test_a_pair_without_a_question_is_different(tmp_path: Path) -> None:
+    frame = frame_of(["a", "b", "c"]).assign(query2=["乙", "", "nan"])
+    assert write_submission(frame, np.ones(3, int), tmp_path / "s.csv").tolist() == [1, 0, 0]
+    assert (tmp_path / "s.csv").read_text() == "id,label\na,1\nb,0\nc,0\n"
+
+
+def test_what_would_be_lost_is_not_replaced(tmp_path: Path) -> None:
+    source, link, other = (tmp_path / name for name in ("x.csv", "y.csv", "notes.csv"))
+    source.write_text("query1,query2\n甲,乙\n", "utf-8")
+    link.symlink_to(source)
+    for target in (source, link, tmp_path / "." / "x.csv", tmp_path / "z" / ".." / "x.csv"):
+        (tmp_path / "z").mkdir(exist_ok=True)
+        with pytest.raises(UserError, match="is read"):
+            refuse_to_replace(target, source, force=True)
+    other.write_text("mine\n")
+    with pytest.raises(UserError, match="--force"):
+        refuse_to_replace(other, source, force=False)
+    refuse_to_replace(other, source, force=True)
+    other.write_text("id,label\n7,1\n")
+    refuse_to_replace(other, source, force=False)
+    refuse_to_replace(tmp_path / "new.csv", source, force=False)
+
+
+def test_a_member_that_learned_nothing_has_no_weight() -> None:
+    logits, labels = synthetic(200, good=0.5, better=0.1)
+    settings = Search(10, 1, "sqlite:///:memory:", False, "run")
+    decision = tune(settings, predicted(logits, labels), "study", failed={"better"})
+    assert decision.weights == {"good": 1.0, "better": 0.0}
 
 
 def test_an_invalid_submission_never_replaces_a_valid_one(tmp_path: Path) -> None:

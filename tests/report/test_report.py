@@ -68,13 +68,14 @@ def member(cv: float, dev: float | None, weight: float) -> dict[str, Any]:
         "dev_accuracy_new_questions": None if dev is None else dev - 0.005,
         "dev_interval_new_questions": None if dev is None else [dev - 0.025, dev + 0.015],
         "weight": weight,
+        "learned_nothing": None,
     }
 
 
 @pytest.fixture
 def metrics() -> dict[str, Any]:
     ensemble = member(0.931, 0.936, 1.0)
-    for key in ("architecture", "encoder", "weight"):
+    for key in ("architecture", "encoder", "weight", "learned_nothing"):
         del ensemble[key]
     return {
         "profile": "small",
@@ -88,6 +89,7 @@ def metrics() -> dict[str, Any]:
         "in_groups": ensemble | {"cv_accuracy": 0.972},
         "dev_under_damage": [{"damage": "as <it> is", "pair_by_pair": 0.936, "in_groups": 0.975}],
         "choice": {"way": "groups", "why": "99 % of the pairs"},
+        "both_labels": [],
         "seconds": {"prepare": 1.5, "train": 1200.0},
         "peak_memory_gb": 3.2,
         "plan": {},
@@ -284,6 +286,29 @@ def test_console_summary_lists_members_then_ensemble(metrics: dict[str, Any]) ->
     assert "decided as groups (99 % of the pairs)" in " ".join(text.split())
     assert "1 of 2,002 dev pairs stands in train" in text
     assert "profile small" in text
+
+
+def test_what_has_failed_is_said(metrics: dict[str, Any]) -> None:
+    metrics["members"]["plain"]["learned_nothing"] = "over always answering 'different' on fold 1"
+    said = " ".join(printed(metrics).split())
+    assert "FAILED: plain learned nothing over always answering 'different' on fold 1" in said
+    assert "its weight is 0" in said and "do not use" not in said
+    metrics["members"]["siamese-fgm"]["learned_nothing"] = "over always answering 'different'"
+    assert "do not use the submission" in " ".join(printed(metrics).split())
+
+
+def test_a_dev_of_one_pair_has_no_interval(metrics: dict[str, Any]) -> None:
+    metrics["data"]["dev"]["pairs"] = 1
+    assert "fewer than 30 pairs" in " ".join(printed(metrics).split())
+
+
+def test_pairs_with_both_labels_are_listed(tmp_path: Path, metrics: dict[str, Any]) -> None:
+    pair = {"query1": "<b>甲</b>", "query2": "乙", "same": "3, 5", "different": "9"}
+    metrics["both_labels"] = [pair]
+    write_report(metrics, {}, MISTAKES, tmp_path / "report.html")
+    page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert "b" not in page.tags and "<b>甲</b>" in page.text and "id 3, 5" in page.text
+    assert "1 pair(s) of train stand there" in " ".join(printed(metrics).split())
 
 
 def test_console_summary_without_dev(metrics_without_dev: dict[str, Any]) -> None:

@@ -130,6 +130,30 @@ def test_long_texts_are_cut(matcher: Matcher):
     assert np.isfinite(matcher.encode(["感冒" * 5_000, "😷", "感冒吗"])).all()
 
 
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ([("感冒", "发烧"), ("感冒", None)], "pair 1: its second question is None"),
+        ([(float("nan"), "感冒")], "pair 0: its first question is nan"),
+        ([("感冒", 5)], "pair 0: its second question is 5"),
+        ([("感冒", " \u3000")], "pair 0: its second question is blank"),
+        ([("感冒", "发烧", "咳嗽")], "pair 0: .*is no pair"),
+        (["感冒"], "pair 0: '感冒' is no pair"),
+        ([None], "pair 0: None is no pair"),
+    ],
+)
+def test_what_is_no_pair_gets_no_score(matcher: Matcher, wrong, said: str):
+    for score in (matcher.score, matcher.rerank):
+        with pytest.raises(UserError, match=said):
+            score(wrong)
+
+
+def test_a_question_in_another_encoding_is_refused(matcher: Matcher):
+    piped = "感冒".encode("gbk").decode("utf-8", "surrogateescape")
+    with pytest.raises(UserError, match="PYTHONIOENCODING"):
+        matcher.encode_query(piped)
+
+
 def test_scores_are_the_members_own(matcher: Matcher, pairs):
     texts = list(zip(pairs["query1"], pairs["query2"], strict=True))
     pretrained = matcher.config.paths.pretrained

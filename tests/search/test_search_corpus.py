@@ -1,5 +1,6 @@
 """Corpora of questions: every format and encoding, and what cannot be read."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -33,10 +34,39 @@ def write(path: Path, text: str, encoding: str = "utf-8") -> Path:
         ("a.tsv", "问题\t次数\n" + "".join(f"{q}\t1\n" for q in QUESTIONS)),
         ("a.jsonl", "\n".join(json.dumps({"question": q}) for q in QUESTIONS)),
         ("a.jsonl", "\n\n".join(json.dumps(q, ensure_ascii=False) for q in QUESTIONS)),
+        ("a.json", json.dumps(QUESTIONS)),
+        ("a.json", json.dumps([{"id": 1, "text": q} for q in QUESTIONS], indent=1)),
+        ("a.json", "\n".join(json.dumps(q) for q in QUESTIONS)),  # JSONL that is called .json
+        ("a.csv", "nr;question\n" + "".join(f"1;{q}\n" for q in QUESTIONS)),
+        ("a.csv", "nr\tquestion\n" + "".join(f"1\t{q}\n" for q in QUESTIONS)),
     ],
 )
 def test_formats(tmp_path: Path, name: str, text: str) -> None:
     assert read_questions(write(tmp_path / name, text)).questions == QUESTIONS
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", "id,Frage\n" + "".join(f'1,"{q}"\n' for q in QUESTIONS)),
+        ("a.jsonl", "\n".join(json.dumps({"question": "?", "Frage": q}) for q in QUESTIONS)),
+    ],
+)
+def test_a_column_of_any_name(tmp_path: Path, name: str, text: str) -> None:
+    path = write(tmp_path / name, text)
+    assert read_questions(path, "Frage").questions == QUESTIONS
+    with pytest.raises(UserError, match="Frage.*--column"):
+        read_questions(path, "Antwort")
+
+
+@pytest.mark.parametrize("name", ["a.txt.gz", "a.csv.gz"])
+def test_compressed_files_and_half_of_one(tmp_path: Path, name: str) -> None:
+    packed = gzip.compress("\n".join(QUESTIONS).encode("gb18030"))
+    (tmp_path / name).write_bytes(packed)
+    assert read_questions(tmp_path / name).questions == QUESTIONS
+    (tmp_path / name).write_bytes(packed[:-12])
+    with pytest.raises(UserError, match="cannot be read"):
+        read_questions(tmp_path / name)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "gb18030", "utf-16"])
@@ -69,7 +99,10 @@ def test_every_entry_is_counted_once(tmp_path_factory, entries: list[str]) -> No
         ("a.csv", b"id,question\n1,a\n2,b,c\n", "line 3: 3 fields"),
         ("a.csv", b'id,question\n1,"a\n', "line 2"),
         ("a.jsonl", b'{"question": "a"}\n{"question"\n', "line 2: this is not JSON"),
-        ("a.jsonl", b'{"answer": "a"}\n', "line 1: no question here"),
+        ("a.jsonl", b'{"answer": "a"}\n', "line 1: no question here (found: answer)"),
+        ("a.json", b'["a", 5]', "item 2: no question here"),
+        ("a.json", b'["a", ', "this is not JSON"),
+        ("a.txt.gz", b"no gzip", "cannot be read"),
         ("a.jsonl", b'{"question": 5}\n', "line 1: no question here"),
         ("a.jsonl", b'{"question": "\\ud83d"}\n', "line 1: no question here"),
         ("a.txt", "感冒".encode("utf-16")[:-1], "is not UTF-16"),

@@ -35,7 +35,8 @@ from src.training.fold_model import (
     read_member,
     train_fold_model,
 )
-from src.training.loop import Conduct, LabelledPairs, log_loss, train
+from src.training.learned import has_learned
+from src.training.loop import Conduct, LabelledPairs, TrainingFailed, log_loss, train
 from src.training.objective import Objective
 from src.training.optimizer import linear_schedule, make_optimizer, parameter_groups
 
@@ -317,6 +318,7 @@ def test_out_of_memory_halves_the_batch_once(task: Task, monkeypatch, capsys, fa
         return fit(network, *arguments)
 
     monkeypatch.setattr(fold_model, "fit", short_of_memory)
+    monkeypatch.setattr(fold_model, "has_learned", lambda *arguments: True)
     files = fold_files(task.folder, task.training, task.valid)
     folder = task.folder / "model"
     folder.mkdir()
@@ -589,7 +591,8 @@ def test_a_tiny_network_learns_under_attack(task: Task, architecture, attack):
     assert history[-1]["valid_accuracy"] > max(labels.mean(), 1 - labels.mean()) + 0.2
 
 
-def test_a_fold_model_can_be_read_back(task: Task):
+def test_a_fold_model_can_be_read_back(task: Task, monkeypatch):
+    monkeypatch.setattr(fold_model, "has_learned", lambda *arguments: True)
     member, folder = member_config("cross", epochs=2), task.folder / "tiny" / "fold1"
     folder.mkdir(parents=True)
     files = fold_files(task.folder, task.training, task.valid, fold=1)
@@ -610,6 +613,72 @@ def test_a_fold_model_can_be_read_back(task: Task):
     history = read_json(folder / "history.json")
     losses = [row["valid_loss"] for row in history]
     assert log_loss(task.valid["label"].to_numpy(), logits) == pytest.approx(losses[-1])
+
+
+def test_a_training_that_learns_nothing_is_repeated_once_and_written_down(
+    task: Task, monkeypatch, capsys
+):
+    """With another seed and half the rates; its checkpoint is one of its own."""
+    member, folder = member_config(epochs=2), task.folder / "tiny" / "fold0"
+    folder.mkdir(parents=True)
+    files = fold_files(task.folder, task.training.assign(label=0), task.valid)
+    tried = []
+
+    def watched(network, part, own, objective, conduct):
+        tried.append((network.member, conduct.seed, conduct.checkpoint.name))
+        return fit(network, part, own, objective, conduct)
+
+    monkeypatch.setattr(fold_model, "fit", watched)
+    train_fold_model(member, files, 0.0, task.pretrained, None, folder)
+    (first, *_), (again, *_) = tried
+    assert first == member and again.training.encoder_lr == member.training.encoder_lr / 2
+    assert again.training.head_lr == member.training.head_lr / 2
+    assert [(seed, name) for _, seed, name in tried] == [
+        (2020, "checkpoint.safetensors"),
+        (2021, "checkpoint-again.safetensors"),
+    ]
+    record = read_json(folder / "member.json")
+    assert record["learned_nothing_over"] == "always answering 'different'"
+    assert read_member(folder) == again and not list(folder.glob("checkpoint*"))
+    assert "again, with another seed" in capsys.readouterr().err
+
+
+def test_a_training_that_collapses_is_repeated_once(task: Task, monkeypatch):
+    folder = task.folder / "tiny" / "fold0"
+    folder.mkdir(parents=True)
+    files = fold_files(task.folder, task.training, task.valid)
+    monkeypatch.setattr(fold_model, "has_learned", lambda *arguments: True)
+    failures = [TrainingFailed("the predictions have collapsed")]
+
+    def collapsing(*arguments):
+        if failures:
+            raise failures.pop()
+        return fit(*arguments)
+
+    monkeypatch.setattr(fold_model, "fit", collapsing)
+    train_fold_model(member_config(), files, 0.0, task.pretrained, None, folder)
+    assert read_member(folder).seed == 2021
+    failures += [TrainingFailed("once"), TrainingFailed("twice")]
+    with pytest.raises(TrainingFailed, match="once"):  # popped last
+        train_fold_model(member_config(), files, 0.0, task.pretrained, None, folder)
+
+
+@pytest.mark.parametrize(
+    ("right", "learned"),
+    [
+        ([1, 1, 1, 1, 1, 1], True),  # six components better, none worse: p = 1/64
+        ([1, 1, 1, 1, 0, 0], False),  # four better, two level: p = 1/16
+        ([0] * 6, False),
+    ],
+)
+def test_what_counts_as_learned(right: list[int], learned: bool):
+    """In each component a pair of each label; the answer 0 to all is right in one of them."""
+    rows = [(f"问{n}", f"答{n}{label}", label) for n in range(6) for label in (0, 1)]
+    own = pd.DataFrame(rows, columns=["query1", "query2", "label"])
+    logits = np.array(
+        [-1.0 if label == 0 or not right[int(q[1:])] else 1.0 for q, _, label in rows]
+    )
+    assert has_learned(own, logits, majority=0) == learned
 
 
 def test_a_member_starts_from_anothers_encoder(task: Task):
