@@ -31,6 +31,14 @@ def competition() -> Path:
     return Path(os.environ["TIANCHI_DATA"])
 
 
+@pytest.fixture
+def one_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A training of a few steps, which learns nothing, is not repeated for that."""
+    from src.training import fold_model
+
+    monkeypatch.setattr(fold_model, "has_learned", lambda *arguments: True)
+
+
 @pytest.fixture(scope="session")
 def matcher(tmp_path_factory: pytest.TempPathFactory, sample: Path, pretrained: Path):
     """A trained run of the tiny profile, opened for search."""

@@ -165,6 +165,7 @@ def test_what_other_settings_have_left_costs_this_run_nothing(run: Run) -> None:
 # New files beside finished weights.
 
 
+@pytest.mark.usefixtures("one_attempt")
 def test_a_test_file_that_comes_later_is_predicted_without_training(
     fresh: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,7 +174,6 @@ def test_a_test_file_that_comes_later_is_predicted_without_training(
         (fresh.data / f"{role}.csv").unlink()
     trainings = []
     train = fold_model.train
-    monkeypatch.setattr(fold_model, "has_learned", lambda *arguments: True)
     monkeypatch.setattr(
         fold_model, "train", lambda *arguments: trainings.append(1) or train(*arguments)
     )

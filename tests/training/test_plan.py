@@ -34,6 +34,7 @@ def member(**training) -> MemberConfig:
     return MemberConfig(architecture="siamese", encoder="tiny", training=settings)
 
 
+@pytest.mark.usefixtures("one_attempt")
 def test_steps_and_disk_are_those_of_the_training(
     files: FoldFiles, tmp_path: Path, pretrained: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -306,6 +306,7 @@ def test_a_step_that_overflows_is_skipped_and_counted(task: Task, monkeypatch):
     assert all(values.isfinite().all() for values in network.state_dict().values())
 
 
+@pytest.mark.usefixtures("one_attempt")
 @pytest.mark.parametrize("failures", [1, 2])
 def test_out_of_memory_halves_the_batch_once(task: Task, monkeypatch, capsys, failures: int):
     """The steps of the optimizer stay the same, and the weights' settings say what was done."""
@@ -318,7 +319,6 @@ def test_out_of_memory_halves_the_batch_once(task: Task, monkeypatch, capsys, fa
         return fit(network, *arguments)
 
     monkeypatch.setattr(fold_model, "fit", short_of_memory)
-    monkeypatch.setattr(fold_model, "has_learned", lambda *arguments: True)
     files = fold_files(task.folder, task.training, task.valid)
     folder = task.folder / "model"
     folder.mkdir()
@@ -591,8 +591,8 @@ def test_a_tiny_network_learns_under_attack(task: Task, architecture, attack):
     assert history[-1]["valid_accuracy"] > max(labels.mean(), 1 - labels.mean()) + 0.2
 
 
-def test_a_fold_model_can_be_read_back(task: Task, monkeypatch):
-    monkeypatch.setattr(fold_model, "has_learned", lambda *arguments: True)
+@pytest.mark.usefixtures("one_attempt")
+def test_a_fold_model_can_be_read_back(task: Task):
     member, folder = member_config("cross", epochs=2), task.folder / "tiny" / "fold1"
     folder.mkdir(parents=True)
     files = fold_files(task.folder, task.training, task.valid, fold=1)
@@ -643,11 +643,11 @@ def test_a_training_that_learns_nothing_is_repeated_once_and_written_down(
     assert "again, with another seed" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("one_attempt")
 def test_a_training_that_collapses_is_repeated_once(task: Task, monkeypatch):
     folder = task.folder / "tiny" / "fold0"
     folder.mkdir(parents=True)
     files = fold_files(task.folder, task.training, task.valid)
-    monkeypatch.setattr(fold_model, "has_learned", lambda *arguments: True)
     failures = [TrainingFailed("the predictions have collapsed")]
 
     def collapsing(*arguments):

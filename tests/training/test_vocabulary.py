@@ -74,6 +74,7 @@ def test_special_tokens_always_occur(special: list[int]):
     assert ids.dtype == np.int64  # an index
 
 
+@pytest.mark.usefixtures("one_attempt")
 @pytest.mark.parametrize("attack", ["none", "fgm", "pgd"])
 @pytest.mark.parametrize("architecture", ["siamese", "cross"])
 def test_training_gives_the_weights_of_the_whole_table(
